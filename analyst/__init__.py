@@ -1,1 +1,3 @@
-"""The built-in analyst: a chat model without weights, so that everything runs without a key."""
+"""The built-in analyst: a chat model that works by rules, without weights. With it, everything runs
+without a provider's key.
+"""

@@ -1,8 +1,8 @@
-"""Find the words of a question that no part of its query answers for.
+"""Find the words of a question that no part of its query answers.
 
-A reading may skip a word, or hide it in the name of a column, so the query itself is checked. A
-superlative needs an order with a limit, or an extreme. "By X" needs X as a group or as an order.
-The sort key must fit the direction.
+A reading may skip a word, or read it as part of a column's name, so the finished query is checked
+too. For example, a superlative needs an order with a limit, or a minimum or maximum. "By X" needs X
+as a group or as a sort key. The sort key must fit a direction such as "cheapest first".
 """
 
 import itertools
@@ -26,19 +26,19 @@ from longtable.analyst.query import (
 from longtable.analyst.schema import Catalog, Column
 
 EXTREMES = ("most", "sup", "frequent", "top")
-"""Operations that ask for the rows at one end of an order."""
+"""Operations that ask for the rows at one end of an order, such as "most" or "top 5"."""
 _NAMED = 0.97
-"""From this likeness on, a word counts as a part of a column's name."""
+"""The likeness from which a word counts as part of a column's name."""
 _PARTICIPLES = ("ed", "en", "ld", "lt", "ung", "ade", "ght", "ept")
 _LONGEST_PHRASE = 5
 _SEVERAL = 2
 _MOSTLY = 0.5
-"""From this share of capitalised words on, a question counts as written in title case."""
+"""The share of capitalised words from which a question counts as written in title case."""
 
 
 def unanswered(draft: Draft, query: Query) -> str:
-    """Return the first words of the question that no part of the query answers for, "" if there
-    are none.
+    """Return the first words of the question that no part of the query answers, "" if there are
+    none.
     """
     checks: tuple[Callable[[Draft, Query], str], ...] = (
         _extreme,
@@ -66,8 +66,8 @@ def _extreme(draft: Draft, query: Query) -> str:
 
 
 def _asks_for_groups(draft: Draft, query: Query) -> bool:
-    """Return whether each thing asked for has many rows in the query's base table, as a carrier has
-    many flights.
+    """Return whether each thing that is asked for has many rows in the query's base table, as a
+    carrier has many flights.
     """
     place = draft.asked()
     if place < 0 and draft.words[0] in ("which", "what"):
@@ -85,8 +85,8 @@ def _asks_for_groups(draft: Draft, query: Query) -> bool:
 
 
 def _compares_groups(each: Meaning) -> bool:
-    """Return whether a superlative compares totals or averages of many rows: most, worst, most
-    punctual.
+    """Return whether a superlative compares totals or averages over many rows, as "most", "worst"
+    and "most punctual" do.
     """
     if each.is_op("sup"):
         return each.arg.partition(":")[2] in vocabulary().lists["worse"]
@@ -94,8 +94,8 @@ def _compares_groups(each: Meaning) -> bool:
 
 
 def _superlatives(draft: Draft) -> Iterator[str]:
-    """Yield the superlatives of a question. A superlative among the words read as a name counts
-    only if the name has no such word.
+    """Yield the superlatives of a question. If a superlative is among words that were read as a
+    name, it is yielded only if the name does not contain this word.
     """
     for each in draft.path.meanings:
         if each.is_op(*EXTREMES):
@@ -119,7 +119,9 @@ def _in_name(draft: Draft, each: Meaning, word: str) -> bool:
 
 
 def _has_extreme(query: Query) -> bool:
-    """Return whether a query picks the rows at one end, or computes a lowest or highest value."""
+    """Return whether a query selects the rows at one end of an order, or computes a minimum or
+    maximum.
+    """
     if query.order and query.limit is not None:
         return True
     if any(agg.func in ("min", "max") for agg in query.aggregates):
@@ -134,7 +136,7 @@ def _has_extreme(query: Query) -> bool:
 
 
 def _groups(draft: Draft, query: Query) -> str:
-    """Return "by X" if the query neither groups nor sorts by X."""
+    """Return "by X" if the query neither groups nor sorts by X, otherwise ""."""
     meanings = draft.path.meanings
     for place, each in enumerate(meanings):
         if each.end - each.start > 1 or draft.words[each.start] != "by":
@@ -156,7 +158,9 @@ def _tables_in(query: Query) -> set[str]:
 
 
 def _is_passive(draft: Draft, start: int) -> bool:
-    """Return whether a participle comes before "by", so that "by" names a doer, not a group."""
+    """Return whether a participle comes before "by", as in "sold by". Then "by" names who did it,
+    and not a group.
+    """
     word = draft.words[start - 1] if start else ""
     return word in vocabulary().lists["verbs"] and word.endswith(_PARTICIPLES)
 
@@ -181,7 +185,9 @@ def _is_grouped(draft: Draft, query: Query, place: int) -> bool:
 
 
 def _is_row_of_its_own(draft: Draft, query: Query, thing: Meaning) -> bool:
-    """Return whether a column is selected and is the only key of its rows, as in "price by id"."""
+    """Return whether a column is selected and is the whole key of the base table, as in "price by
+    id".
+    """
     table = draft.catalog.table(thing.table) if thing.table == query.base else None
     keys = [column.name for column in table.key] if table else []
     selected = [item.name for item in query.select if isinstance(item, Col)]
@@ -189,7 +195,9 @@ def _is_row_of_its_own(draft: Draft, query: Query, thing: Meaning) -> bool:
 
 
 def _conditioned(query: Query) -> set[str]:
-    """Return the tables whose rows a query narrows by conditions, also those in subqueries."""
+    """Return the tables on whose rows a query has conditions, including conditions in
+    subqueries.
+    """
     inner = [cond.query for cond in query.where if cond.query and cond.query.where]
     own = {col.table for cond in query.where if (col := _column_in(cond.left)) is not None}
     return own.union(*(each.tables for each in inner))
@@ -207,8 +215,9 @@ def _column_in(item: Scalar) -> Col | None:
 
 
 def judged(draft: Draft, query: Query) -> Query:
-    """Return the query with the sort order that "best", "worst" or "oldest" means for its measure:
-    the best delays are the lowest. Raise NoReadingError if nothing says which end is good.
+    """Return the query, sorted as "best" or "worst" means for its measure: the best delays are the
+    lowest. Words such as "oldest" are applied too. Raises `NoReadingError` if nothing says which
+    end of the order is good.
     """
     query = _measured_first(draft, query)
     words = [each for each in draft.path.meanings if each.is_op("top", "dir")]
@@ -224,7 +233,7 @@ def judged(draft: Draft, query: Query) -> Query:
 
 
 def _measured_first(draft: Draft, query: Query) -> Query:
-    """Return the query sorted as a direction says: for "oldest first" the highest age or the
+    """Return the query, sorted as a direction says. For "oldest first", the highest age or the
     earliest birthday comes first.
     """
     for each in draft.path.meanings:
@@ -243,8 +252,9 @@ def _measured_first(draft: Draft, query: Query) -> Query:
 
 
 def _superlative_of(draft: Draft, each: Meaning) -> tuple[str, str]:
-    """Return the sign and the dimension of the superlative that a direction begins with: of "most
-    expensive first" max and price, of "largest first" no dimension, since anything may be large.
+    """Return the sign and the dimension of the superlative that a direction begins with: max and
+    price for "most expensive first". For "largest first" the dimension is "", because anything may
+    be large.
     """
     words = draft.words[each.start : each.end]
     for size in (2, 1):
@@ -256,7 +266,7 @@ def _superlative_of(draft: Draft, each: Meaning) -> tuple[str, str]:
 
 
 def _goodness(catalog: Catalog, query: Query, by: Scalar) -> int:
-    """Return 1 if more of a measure is better, -1 if less is, 0 if nothing says so."""
+    """Return 1 if more of this measure is better, -1 if less is better, 0 if nothing tells."""
     lists = vocabulary().lists
     col = _column_in(by)
     column = catalog.column(col.table, col.name) if col is not None else None
@@ -270,7 +280,9 @@ def _goodness(catalog: Catalog, query: Query, by: Scalar) -> int:
 
 
 def _counts_faults(catalog: Catalog, query: Query) -> bool:
-    """Return whether a query is about rows with a fault: a delay over something."""
+    """Return whether the rows of a query are those with a fault, such as flights with a delay over
+    0.
+    """
     columns = [
         catalog.column(col.table, col.name)
         for cond in query.where
@@ -284,7 +296,9 @@ def _is_fault(column: Column) -> bool:
 
 
 def _direction(draft: Draft, query: Query) -> str:
-    """Return a phrase such as "cheapest first" if the query does not sort by a price, and so on."""
+    """Return a direction, such as "cheapest first", that the query's sort key does not fit,
+    otherwise "".
+    """
     for each in draft.path.meanings:
         if each.is_op("dir") and query.order and not _is_of(draft, query.order[0].by, each):
             return each.text
@@ -295,8 +309,8 @@ def _direction(draft: Draft, query: Query) -> str:
 
 
 def _is_of(draft: Draft, by: Scalar, each: Meaning) -> bool:
-    """Return whether a direction such as "cheapest" fits a sort key; most directions fit any
-    key.
+    """Return whether a direction fits a sort key: "cheapest first" fits only a price. Most
+    directions fit any key.
     """
     text = each.text.lower()
     col = _column_in(by)
@@ -320,7 +334,9 @@ def _is_of(draft: Draft, by: Scalar, each: Meaning) -> bool:
 
 
 def _values(draft: Draft, query: Query) -> str:
-    """Return a value of the question that no condition holds."""
+    """Return the first value of the question that is in no condition of the query, "" if there is
+    none.
+    """
     literals = {str(literal).casefold() for _, literal in _conditions(query)}
     for each in draft.path.meanings:
         if each.kind == "value" and str(each.value).casefold() not in literals:
@@ -329,7 +345,9 @@ def _values(draft: Draft, query: Query) -> str:
 
 
 def _conditions(query: Query) -> Iterator[tuple[Condition, object]]:
-    """Yield each condition of a query and its subqueries with each of its values."""
+    """Yield each value in the conditions of a query and its subqueries, together with its
+    condition.
+    """
     conditions: list[Condition] = [*query.where, *query.having]
     for item in query.select:
         conditions += item.where if isinstance(item, Ratio) else ()
@@ -343,7 +361,9 @@ def _conditions(query: Query) -> Iterator[tuple[Condition, object]]:
 
 
 def _alternatives(draft: Draft, query: Query) -> str:
-    """Return "or" if all conditions hold at once."""
+    """Return "or" if the question has this word but all conditions of the query must hold at once,
+    otherwise "".
+    """
     either = [each for each in draft.path.meanings if each.kind == "filler"]
     words = [each.text for each in either if draft.words[each.start] == "or"]
     conditions = [cond for cond, _ in _conditions(query)]
@@ -353,8 +373,8 @@ def _alternatives(draft: Draft, query: Query) -> str:
 
 
 def _passed_phrases(draft: Draft, query: Query) -> str:
-    """Return a phrase such as "number of" or "in all" that was passed over word by word, if the
-    query computes nothing.
+    """Return a phrase such as "number of" or "in all" if the reading skipped each of its words and
+    the query computes nothing, otherwise "".
     """
     if query.aggregates or query.having or any(isinstance(each, Ratio) for each in query.select):
         return ""
@@ -370,8 +390,8 @@ def _passed_phrases(draft: Draft, query: Query) -> str:
 
 
 def _broken_name(draft: Draft, query: Query) -> str:
-    """Return a run of capitalised words if the query uses only some of them: Let There Be
-    *Rock*.
+    """Return a run of capitalised words if the query uses only some of them, otherwise "". For
+    example, Let There Be *Rock* is a title, not the genre Rock.
     """
     del query
     words = [token for token in draft.tokens if token.kind == "word" and token.text.isascii()]
@@ -394,7 +414,9 @@ def _broken_name(draft: Draft, query: Query) -> str:
 
 
 def _own_count(draft: Draft, query: Query) -> str:
-    """Return the words of a count that is always one: genres of each genre, genres called Rock."""
+    """Return the words of a count that is 1 for every row, such as genres counted by genre,
+    otherwise "".
+    """
     if Agg("count") not in query.aggregates or query.joins:
         return ""
     key = draft.table(query.base).key
@@ -411,8 +433,8 @@ _GROUPS = re.compile(r"\b(?:GROUP\s+BY|ORDER\s+BY|PARTITION\s+BY)\b", re.I)
 
 
 def unanswered_by(tokens: Sequence[Token], sql: str) -> str:
-    """Return the first words of a question that nothing in the text of an SQL query answers for,
-    "" if there are none. It knows no schema, so it sees less than `unanswered`.
+    """Return the first words of a question that nothing in the text of an SQL query answers, "" if
+    there are none. The function does not know the schema, so it finds less than `unanswered`.
     """
     place = 0
     while place < len(tokens):
@@ -430,7 +452,9 @@ def unanswered_by(tokens: Sequence[Token], sql: str) -> str:
 
 
 def _operation_at(tokens: Sequence[Token], place: int) -> tuple[str, int]:
-    """Return the operation of the longest phrase at a place, and its words."""
+    """Return the operation of the longest phrase that begins at a place, and the number of its
+    words. Return "" and 1 if there is none.
+    """
     for size in range(min(_LONGEST_PHRASE, len(tokens) - place), 0, -1):
         part = tokens[place : place + size]
         operation, _ = vocabulary().phrases.get(tuple(token.word for token in part), ("", ""))
@@ -440,7 +464,9 @@ def _operation_at(tokens: Sequence[Token], place: int) -> tuple[str, int]:
 
 
 def _names_a_group(tokens: Sequence[Token], place: int) -> bool:
-    """Return whether "by" is followed by a plain word and not preceded by a participle."""
+    """Return whether "by" at a place is followed by a plain word and does not come after a
+    participle.
+    """
     before = tokens[place - 1].word if place else ""
     following = tokens[place + 1] if place + 1 < len(tokens) else None
     if following is None or following.kind != "word" or following.is_name:

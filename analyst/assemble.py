@@ -1,5 +1,5 @@
-"""Make one query of filled slots: choose its base, join what is shown, put conditions on other
-tables into subqueries.
+"""Make one query from filled slots: choose its base table, join the tables whose columns are shown,
+and put conditions on other tables into subqueries.
 """
 
 from collections.abc import Sequence
@@ -32,21 +32,23 @@ MOST_SHOWN = 8
 
 @dataclass
 class Builder:
-    """A query being put together around its base."""
+    """A query that is being put together from its base table."""
 
     draft: Draft
     base: str
     joins: list[Join] = field(default_factory=list)
     repeats: bool = False
-    """Whether a join repeats rows of the base."""
+    """Whether a join repeats rows of the base table."""
 
     @property
     def tables(self) -> list[str]:
-        """Return the tables joined so far."""
+        """Return the base table and the tables joined so far."""
         return [self.base, *(join.table for join in self.joins)]
 
     def steps(self, table: str, roles: frozenset[str] = frozenset()) -> tuple[Step, ...]:
-        """Return the joins from the base to a table; add the price of a long or doubtful path."""
+        """Return the joins that lead from the base table to a table. If the path is long, or
+        another key would fit too, its price is added to the reading.
+        """
         path = self.draft.catalog.path(self.base, table, roles or self.draft.slots.roles)
         if path is None:
             raise NoReadingError
@@ -56,7 +58,9 @@ class Builder:
         return path
 
     def join(self, table: str) -> tuple[Step, ...]:
-        """Join a table. Rows without a partner are kept, unless the join repeats rows."""
+        """Join a table, and return the joins that lead to it. Rows without a partner are kept,
+        unless an earlier join repeats rows.
+        """
         if table in self.tables:
             return ()
         steps = self.steps(table)
@@ -77,7 +81,9 @@ class Builder:
         negated: bool = False,
         grouped: Query | None = None,
     ) -> Condition:
-        """Return the condition that matching rows exist in another table, or do not exist."""
+        """Return the condition that matching rows exist in another table. With `negated`, it is the
+        condition that none exist.
+        """
         steps = self.steps(table, roles)
         if not steps:
             raise NoReadingError
@@ -103,8 +109,8 @@ class Builder:
         return Condition(Col(self.base, steps[0].here_column), "in", inner, negated)
 
     def conditions(self) -> list[Condition]:
-        """Return all conditions. Conditions on the same other table must hold for the same row of
-        it.
+        """Return all conditions of the query. Several conditions on the same other table must hold
+        for one and the same row of that table.
         """
         outer: list[Condition] = []
         inner: dict[tuple[str, frozenset[str], bool], list[Condition]] = {}
@@ -132,8 +138,9 @@ class Builder:
         return outer
 
     def unused_tables(self, conditions: list[Condition]) -> list[Condition]:
-        """Return, for each table that the question only names, the condition that it has rows. Add
-        a price for each such table, also if the condition would change nothing.
+        """Return conditions for tables that the question only names: each such table must have
+        matching rows. A price is added for each of these tables, even if its condition would change
+        nothing.
         """
         inside = set(tables_within(conditions))
         more: list[Condition] = []
@@ -153,7 +160,9 @@ def opposite(cond: Condition) -> Condition:
 
 
 def assemble(draft: Draft) -> Query:
-    """Return the query that the slots of a draft make. Raises NoReadingError if they make none."""
+    """Return the query that the slots of a draft describe. Raises `NoReadingError` if they describe
+    none.
+    """
     slots = draft.slots
     ranked = any(rank.measure.func not in ("", "again") for rank in slots.ranks)
     query = (
@@ -165,8 +174,8 @@ def assemble(draft: Draft) -> Query:
 
 
 def _as_ratio(draft: Draft, query: Query) -> Query:
-    """Return the share of the one condition of a query, or the average of its measure over its
-    groups.
+    """Return the query as a ratio: either the percentage of rows that meet its only condition, or
+    the average of its measure over its groups. Raises `NoReadingError` if neither is possible.
     """
     plain = len(query.aggregates) == 1 and not query.having and query.limit is None
     if draft.slots.ratio == "percent" and plain and not query.group and len(query.where) == 1:
@@ -191,7 +200,9 @@ def _as_ratio(draft: Draft, query: Query) -> Query:
 
 
 def as_scalar(catalog: Catalog, key: Key) -> Scalar:
-    """Return a column, or a part of a date."""
+    """Return the column of a key, or the part of a date. Raises `NoReadingError` if there is no
+    such column.
+    """
     col = Col(key.table, key.column)
     if catalog.column(key.table, key.column) is None:
         raise NoReadingError
@@ -199,7 +210,7 @@ def as_scalar(catalog: Catalog, key: Key) -> Scalar:
 
 
 def as_aggregate(measure: Measure, base: str) -> Agg:
-    """Return a measure as an aggregate of a query over `base`."""
+    """Return a measure as an aggregate in a query over the table `base`."""
     if not measure.column:
         return Agg("count")
     return Agg(
@@ -213,7 +224,9 @@ def as_aggregate(measure: Measure, base: str) -> Agg:
 
 
 def _wants_conditions(draft: Draft) -> bool:
-    """Return whether a question has a clause or a comparison, which some condition must answer."""
+    """Return whether a question has a clause, a comparison, a negation or a time, so that its query
+    must have a condition.
+    """
     lists = vocabulary().lists
     opened = bool(lists["clause_openers"] & set(draft.words[1:]))
     if opened and any(m.text.lower() in lists["verbs"] for m in draft.meanings):
@@ -224,7 +237,7 @@ def _wants_conditions(draft: Draft) -> bool:
 def _pay_for_repetition(
     draft: Draft, table: Table, items: list[Scalar], where: list[Condition]
 ) -> None:
-    """Add a price if a list would show only what the question itself says."""
+    """Add a price if a list would show nothing but what the question itself says."""
     patterns = any(each.is_op("like") for each in draft.meanings)
     pinned = {
         cond.left for cond in where if (cond.op in PATTERNS and not patterns) or cond.op == "="
@@ -238,8 +251,8 @@ def _pay_for_repetition(
 
 
 def _shown_items(draft: Draft, builder: Builder, *, only_shown: bool) -> list[Scalar]:
-    """Join the tables and return the columns that a list shows: first those that identify rows,
-    then those asked for.
+    """Join the tables and return the columns that a list shows: first those by which a person
+    recognises rows, then those that were asked for.
     """
     slots = draft.slots
     head = draft.head()
@@ -325,8 +338,8 @@ def _list_base(draft: Draft) -> str:
 
 
 def _lowest(draft: Draft, tables: list[str]) -> str:
-    """Return the table whose rows each match at most one row of every other table, "" if there is
-    no such table.
+    """Return the table whose rows each have at most one matching row in every other table, "" if
+    there is no such table.
     """
     for name in tables:
         ways = [draft.catalog.path(name, other) for other in tables if other != name]
@@ -344,8 +357,9 @@ def _as_col(column: Column) -> Col:
 
 
 def identity(draft: Draft, table: Table) -> list[Column]:
-    """Return the columns by which a person recognises rows: names, else key, dates and codes.
-    Columns that were asked about are added; at most eight in all.
+    """Return the columns by which a person recognises rows: names; if there are none, dates and
+    codes. Columns that the question has conditions on are added. At most eight columns are
+    returned.
     """
     asked = [
         column
@@ -389,7 +403,9 @@ def identity(draft: Draft, table: Table) -> list[Column]:
 
 
 def _pointed_names(builder: Builder, key: Key) -> list[Scalar]:
-    """Join the table that a shown key points at, and return its name columns."""
+    """Join the table that a shown foreign key points at, and return the columns that hold names in
+    it. Empty if there are none.
+    """
     keys = [
         each
         for each in builder.draft.catalog.references
@@ -409,16 +425,16 @@ def _pointed_names(builder: Builder, key: Key) -> list[Scalar]:
 
 
 class _Groups(NamedTuple):
-    """The groups of a computed answer."""
+    """The base table and the groups of a computed answer."""
 
     base: str
     keys: list[Key]
     rest: list[Key]
-    """Columns that are shown beside the keys."""
+    """Columns that are shown beside the group keys."""
 
 
 class _Listed(NamedTuple):
-    """The columns that a computed answer shows for a group, and those that only tell groups
+    """The columns of a group that a computed answer shows, and the columns that only tell groups
     apart.
     """
 
@@ -466,7 +482,7 @@ def _computed(draft: Draft) -> Query:
 
 
 def _counts_groups(slots: Slots) -> bool:
-    """Return whether the rows to count are groups: how many customers have over 5 orders."""
+    """Return whether the question counts groups, as in "how many customers have over 5 orders"."""
     if len(slots.measures) != 1 or not slots.havings or slots.keys or slots.ranks:
         return False
     measure = slots.measures[0]
@@ -474,7 +490,9 @@ def _counts_groups(slots: Slots) -> bool:
 
 
 def _all_measures(draft: Draft) -> list[Measure]:
-    """Return the measures asked for, then the measures by which groups are filtered and ranked."""
+    """Return the measures that were asked for, followed by those by which groups are filtered or
+    ranked.
+    """
     slots = draft.slots
     measures = list(slots.measures)
     extra = [having.measure for having in slots.havings] + _ranked_measures(slots)
@@ -487,7 +505,7 @@ def _ranked_measures(slots: Slots) -> list[Measure]:
 
 
 def _groups(draft: Draft, measures: list[Measure]) -> _Groups:
-    """Return the groups of the measures; NoReadingError if they are not clear."""
+    """Return the groups of the measures. Raises `NoReadingError` if they are not clear."""
     slots = draft.slots
     keys = list(slots.keys)
     named = [measure.table for measure in measures if measure.table]
@@ -516,8 +534,8 @@ def _groups(draft: Draft, measures: list[Measure]) -> _Groups:
 
 
 def _is_guess(slots: Slots, groups: _Groups) -> bool:
-    """Return whether the grouping is a guess: it has a second column of its own, or groups without
-    rows would have to be counted.
+    """Return whether the groups are only a guess. This is so if a second column would have to be a
+    group of its own, or if groups without rows would have to be counted.
     """
     if any(each.limit is not None for each in slots.ranks):
         first = groups.keys[0] if groups.rest else None
@@ -528,7 +546,9 @@ def _is_guess(slots: Slots, groups: _Groups) -> bool:
 
 
 def _listed_keys(builder: Builder, groups: _Groups) -> _Listed:
-    """Join the tables of the keys and the columns beside them, and return what is listed."""
+    """Join the tables of the group keys and of the columns beside them, and return the listed
+    columns.
+    """
     draft = builder.draft
     listed = _Listed([], [])
     for key in groups.keys:
@@ -544,8 +564,8 @@ def _listed_keys(builder: Builder, groups: _Groups) -> _Listed:
 
 
 def _filled_keys(groups: _Groups, shown: Sequence[Scalar]) -> list[Condition]:
-    """Return the condition that the first group has a value, if it is a column of the base that
-    refers to another table.
+    """Return the condition that the first group is not NULL, if it is a column of the base table
+    that refers to another table. Otherwise return no condition.
     """
     if not groups.keys or groups.keys[0].column:
         return []
@@ -560,8 +580,8 @@ def _filled_keys(groups: _Groups, shown: Sequence[Scalar]) -> list[Condition]:
 def _pay_for_names(
     draft: Draft, base: str, measures: Sequence[Measure], where: Sequence[Condition]
 ) -> None:
-    """Add a price for counting things of one name: "how many albums" rather asks for those of an
-    artist.
+    """Add a price for counting rows with a certain name: "how many albums" with a name more likely
+    asks for the albums of an artist.
     """
     names = {_as_col(column) for column in draft.table(base).names}
     named = any(cond.op in ("=", "<>") and cond.left in names for cond in where)
@@ -580,8 +600,8 @@ def _havings(builder: Builder, base: str) -> tuple[Condition, ...]:
 
 
 def usual_order(catalog: Catalog, shown: Scalar, computed: Agg) -> Order:
-    """Return the order of groups if the question names none: times and numbers ascending, else the
-    largest measure first.
+    """Return the order of groups if the question asks for none. Times and numbers are sorted
+    upwards; otherwise the group with the largest measure comes first.
     """
     column = catalog.column(shown.table, shown.name) if isinstance(shown, Col) else None
     runs = isinstance(shown, Bucket) or (column is not None and column.is_number)
@@ -589,8 +609,8 @@ def usual_order(catalog: Catalog, shown: Scalar, computed: Agg) -> Order:
 
 
 def _implied_groups_price(draft: Draft, keys: list[Key]) -> float:
-    """Return the price of grouping by columns that are only named beside a number. Columns of
-    numbers do not group.
+    """Return the price of grouping by columns that the question only names beside a number. It is
+    highest for columns of numbers, because these are no groups.
     """
     columns = [draft.catalog.column(key.table, key.column) for key in keys]
     if any(column is not None and column.is_measure for column in columns):
@@ -605,8 +625,8 @@ def _implied_groups_price(draft: Draft, keys: list[Key]) -> float:
 
 
 def _implied(draft: Draft) -> Measure:
-    """Return the measure for each key if the question names none: the sum if exactly one amount is
-    shown, else a count of rows.
+    """Return the measure of each group if the question names none. It is the sum of an amount if
+    exactly one is shown, otherwise the count of rows.
     """
     slots = draft.slots
     amounts = [
@@ -636,8 +656,8 @@ def _implied(draft: Draft) -> Measure:
 
 
 def _link_table(draft: Draft, base: str, keys: list[Key], measures: list[Measure]) -> str:
-    """Return the table that only links the counted things with the keys, if there is one: each of
-    its rows is a pair.
+    """Return the table that only links the counted things with the group keys, if there is one;
+    otherwise return `base`. Each row of a link table is a pair of the two.
     """
     if len(keys) == 1 and all(measure == Measure("count", base) for measure in measures):
         steps = draft.catalog.path(base, keys[0].table) or ()
@@ -659,8 +679,8 @@ def _link_table(draft: Draft, base: str, keys: list[Key], measures: list[Measure
 
 
 def _asked_keys(draft: Draft, base: str, measures: list[Measure]) -> list[Key]:
-    """Return the things that a rank or a limit on a measure is about: the table or column asked
-    for.
+    """Return the things that are ranked or filtered by a measure: the table or column that was
+    asked for. Empty if there is none.
     """
     slots = draft.slots
     counted = {
@@ -683,8 +703,8 @@ def _asked_keys(draft: Draft, base: str, measures: list[Measure]) -> list[Key]:
 
 
 def key_items(builder: Builder, key: Key) -> tuple[list[Scalar], list[Scalar]]:
-    """Return the columns shown for a key, and the columns to group by. A thing is grouped by the
-    base's own column and shown with its names.
+    """Return the columns that are shown for a group key, and the columns to group by. If the base
+    table refers to the thing, it is grouped by the base table's column and shown with its names.
     """
     draft = builder.draft
     if key.column:
@@ -713,7 +733,9 @@ def key_items(builder: Builder, key: Key) -> tuple[list[Scalar], list[Scalar]]:
 
 
 def _without_repeats(draft: Draft, measure: Measure, base: str) -> Measure:
-    """Count rows once if a join repeats them. A sum over repeated rows cannot be corrected."""
+    """Return a measure that counts each row only once although a join repeats rows. Raises
+    `NoReadingError` for a sum or average, which cannot be corrected.
+    """
     key = draft.table(base).key
     if measure.func == "count" and not measure.column and len(key) == 1:
         draft.pay(costs.FAN_OUT, base)
@@ -724,7 +746,9 @@ def _without_repeats(draft: Draft, measure: Measure, base: str) -> Measure:
 
 
 def _ranked(draft: Draft, rank: Rank, aggregates: list[Agg], base: str) -> Scalar:
-    """Return the sort keys of a grouped answer."""
+    """Return the value by which a grouped answer is sorted. Raises `NoReadingError` if it is not an
+    aggregate.
+    """
     measure = rank.measure
     if measure.func == "again":
         return aggregates[0]
@@ -742,7 +766,9 @@ def _ranked(draft: Draft, rank: Rank, aggregates: list[Agg], base: str) -> Scala
 
 
 def _count_of_those(draft: Draft, counted: Measure) -> Query:
-    """'how many members have more than 2 rentals' is one number: the members for whom it holds."""
+    """Return a query that counts the rows for which something holds: "how many members have more
+    than 2 rentals" is one number.
+    """
     slots = draft.slots
     builder = Builder(draft, counted.table)
     conditions: list[Condition] = []

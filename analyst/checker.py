@@ -1,5 +1,5 @@
-"""The built-in analyst as another member of a team: a checker that runs a colleague's query again,
-a reviewer that judges by it.
+"""The built-in analyst as another member of a team: as a checker that runs a colleague's query
+again, or as a reviewer that judges by this check.
 """
 
 import json
@@ -20,9 +20,11 @@ SEND_BACK = "send_back"
 _RAN = re.compile(
     r"\[[^\[\]\n]{1,60} ran (?:.*; )?(r\d+|a query): (.+) -> [\d,]+ rows \((.*)\)\]\Z", re.DOTALL
 )
-"""Matches the line that a team's view has for a colleague's queries; the newest query counts."""
+"""Matches the line about a query in a colleague's message, as the view of a team's member shows it.
+The newest query is checked.
+"""
 FLAG = {"en": "Look at this:", "zh": "请核对："}
-"""How a check that found something begins."""
+"""How the report of a check begins if something was found."""
 SAID = {
     "no_query": {"en": "There is no query to check.", "zh": "没有可以核对的查询。"},
     "same": {
@@ -61,12 +63,12 @@ FOUND_ZH = {
     "measure": "求和漏掉了一个因子",
     "other_route": "合计与各明细之和不一致",
 }
-"""The text of check_sql's findings in Chinese, by code."""
+"""The findings of check_sql in Chinese, by code."""
 
 
 def as_colleague(messages: Sequence[BaseMessage], tools: Set[str]) -> Decision | None:
-    """Return the next step of a checker or a reviewer, which are told apart by their tools. None
-    for a persona that answers the question itself.
+    """Return the next step of a checker or a reviewer. Which of them it is can be seen by the
+    persona's tools. Return None for a persona that answers the question itself.
     """
     if "list_tables" in tools or not tools & {CHECK, RUN, SEND_BACK}:
         return None
@@ -153,8 +155,8 @@ def _review(messages: Sequence[BaseMessage], heard: Sequence[str], language: str
 
 
 def without_colleagues(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
-    """Return the messages for a persona that answers the question, without answers that were sent
-    back.
+    """Return the messages for a persona that answers the question. The messages of colleagues are
+    left out, as is an own answer that was sent back.
     """
     own = [message for message in messages if kind_of(message) != COLLEAGUE]
     if len(own) == len(messages) or own[-1].type != "ai":

@@ -1,4 +1,4 @@
-"""Fill slots from numbers, values, flags, patterns and negations."""
+"""Turn numbers, values, flags, patterns and negations of a question into conditions."""
 
 from longtable.analyst.lattice import Draft, Having, Meaning, Measure, NoReadingError, Where
 from longtable.analyst.lexicon import (
@@ -15,15 +15,18 @@ from longtable.analyst.schema import Column
 
 _PRICE_WORDS = {"cost", "costs", "costing", "price"}
 _PARTING = {"and", "from", "by", "in", "per", "with"}
-"""Words that separate a number from a column after it: 'over 60 and the average distance'."""
+"""Words that separate a number from a column after them. In 'over 60 and the average distance', 60
+does not limit the distance.
+"""
 _PASSED = ("wh", "list", "distinct", "present", "pron", "count", "agg", "late", "neg")
 
 
 def dimension_columns(
     draft: Draft, dimension: str, tables: list[str]
 ) -> list[tuple[float, Column, int]]:
-    """Return the columns that hold a dimension, the best first, each with a price and a sign: -1 if
-    it runs the other way (a later birth is a lower age), else 1.
+    """Return the columns that measure a dimension, such as `age` or `born` for age, the best first.
+    Each has a price, and a sign. The sign is -1 if the column runs the other way (a later birth is
+    a lower age), otherwise 1.
     """
     candidates = vocabulary().dimensions.get(dimension, ())
     question_stems = {stem(word) for word in draft.words}
@@ -58,7 +61,9 @@ def dimension_columns(
 def best_dimension(
     draft: Draft, dimension: str, tables: list[str], text: str
 ) -> tuple[Column, int]:
-    """Return the column that measures a dimension, and add the price of the choice."""
+    """Return the column that best measures a dimension, with its sign, and add the price of this
+    choice. Raises `NoReadingError` if no column does.
+    """
     scored = dimension_columns(draft, dimension, tables)
     if not scored:
         raise NoReadingError(text)
@@ -72,7 +77,7 @@ def best_dimension(
 
 
 def fill_numbers(draft: Draft) -> None:
-    """Assign each unused number to a column, or to the measure that it limits."""
+    """Turn each unused number into a condition on a column or on a measure."""
     for place, each in draft.open("op"):
         if each.is_op("between"):
             numbers = [
@@ -146,8 +151,9 @@ def _unit_after(draft: Draft, place: int) -> int:
 def _target(
     draft: Draft, begin: int, place: int, dimension: str = "", *, bare: bool = False
 ) -> Column | Measure:
-    """Return the column that a number between `begin` and `place` limits, or the measure of each
-    row of the answer that it limits.
+    """Return the column that a number limits, or the measure that it limits for each row of the
+    answer. `begin` is the place where the words of the comparison begin, `place` that of the
+    number.
     """
     unit = _unit_after(draft, place)
     nearby = range(max(0, begin - 3), min(len(draft.meanings), place + 4))
@@ -174,8 +180,8 @@ def _is_bare_year(draft: Draft, place: int, *, bare: bool) -> bool:
 def _column_beside(
     draft: Draft, place: int, other: int, late: list[int], *, bare: bool
 ) -> Column | Measure | None:
-    """Return the column beside a number, or that column's average. None if the number is not about
-    it.
+    """Return the column beside a number, or the average of this column. Return None if the number
+    does not limit it.
     """
     each = draft.meanings[other]
     column = draft.column(each)
@@ -198,7 +204,7 @@ def _column_beside(
 
 
 def _takes_number(draft: Draft, column: Column, place: int, other: int, *, bare: bool) -> bool:
-    """Return whether the number at `place` may be a value of the column at `other`."""
+    """Return whether the number at `place` may be compared with the column at `other`."""
     code = draft.meanings[place].text.isdigit()
     is_code = code and other == place - 1 and not column.is_date
     if not (column.is_measure or column.is_year or (bare and (column.is_number or is_code))):
@@ -210,7 +216,9 @@ def _takes_number(draft: Draft, column: Column, place: int, other: int, *, bare:
 
 
 def _table_after(draft: Draft, other: int, *, bare: bool) -> Measure | None:
-    """Return the row count of the table named after a number, as in "with more than 5 orders"."""
+    """Return the count of rows of the table that is named after a number, as in "with more than 5
+    orders". Return None if no table is.
+    """
     each = draft.meanings[other]
     if each.kind != "table" or (bare and not {"exactly", "only"} & set(draft.words)):
         return None
@@ -224,8 +232,8 @@ def _table_after(draft: Draft, other: int, *, bare: bool) -> Measure | None:
 def _target_by_words(
     draft: Draft, place: int, unit: int, late: list[int], dimension: str, *, bare: bool
 ) -> Column | Measure:
-    """Return the column or measure that a number limits, judged by its unit or by other words of
-    the question.
+    """Return the column or measure that a number limits, by the unit of the number or by other
+    words of the question. Raises `NoReadingError` if there is none.
     """
     text = draft.meanings[place].text
     if _is_bare_year(draft, place, bare=bare):
@@ -252,7 +260,9 @@ def _target_by_words(
 
 
 def _limited_before(draft: Draft, text: str) -> Column:
-    """Return the column whose numbers the query before limits: 'and less than 1?'."""
+    """Return the column of numbers that the previous query limits, for questions such as 'and less
+    than 1?'. Raises `NoReadingError` if there is none.
+    """
     limits = (
         [cond.left for cond in draft.prior.where if isinstance(cond.left, Col)]
         if draft.prior is not None
@@ -268,8 +278,9 @@ def _limited_before(draft: Draft, text: str) -> Column:
 
 
 def _by_unit(draft: Draft, unit: str, dimension: str, text: str) -> Column | None:
-    """Return the one column of numbers in the tables spoken of whose unit measures the same as
-    `unit`.
+    """Return the column of numbers whose unit measures the same as `unit`, in the tables that the
+    question uses. If several columns fit, the best is returned at a higher price. Return None if
+    none fits.
     """
     units = vocabulary().units
     kind = units[unit].dimension if unit in units else ""
@@ -318,8 +329,8 @@ def _by_unit(draft: Draft, unit: str, dimension: str, text: str) -> Column | Non
 
 
 def _converted(draft: Draft, column: Column, place: int, unit: int) -> float | int:
-    """Return the number converted to the unit of its column; add a price if that unit is not
-    known.
+    """Return the number converted to the unit of the column. If the column's unit is unknown or of
+    another kind, a price is added and the number stays as it is.
     """
     number = draft.meanings[place].number
     units = vocabulary().units
@@ -336,7 +347,9 @@ def _converted(draft: Draft, column: Column, place: int, unit: int) -> float | i
 
 
 def _average(draft: Draft, place: int, each: Meaning) -> None:
-    """'above the average price', 'cheaper than average': a column beside its own average."""
+    """Add a condition that compares a column with its own average: 'above the average price',
+    'cheaper than average'.
+    """
     op, _, dimension = each.arg.partition(":")
     function = next(
         (
@@ -367,8 +380,8 @@ def _average(draft: Draft, place: int, each: Meaning) -> None:
 
 
 def money_measures(draft: Draft, head: str) -> list[tuple[float, Measure]]:
-    """Return the sums of money about a table, nearest first, with prices: amounts of its own or of
-    tables that point at it.
+    """Return the sums of money that belong to the table `head`, with their prices, the nearest
+    first. The amounts are in this table or in tables that point at it.
     """
     order = [
         t.name
@@ -395,7 +408,9 @@ def money_measures(draft: Draft, head: str) -> list[tuple[float, Measure]]:
 
 
 def money_measure(draft: Draft, head: str, text: str) -> Measure:
-    """Return the sum of money nearest to a table, and add the price of the choice."""
+    """Return the sum of money that is nearest to the table `head`, and add the price of this
+    choice. Raises `NoReadingError` if there is none.
+    """
     options = money_measures(draft, head)
     if not options:
         raise NoReadingError(text)
@@ -408,7 +423,9 @@ def money_measure(draft: Draft, head: str, text: str) -> Measure:
 
 
 def fill_lateness(draft: Draft) -> None:
-    """'arrived late' without a number: the delay is over nothing; 'on time': it is not."""
+    """Add a condition for lateness without a number. For 'arrived late', the delay is over 0; for
+    'on time', it is not.
+    """
     for place, each in draft.open("op"):
         if each.is_op("late"):
             draft.use(place)
@@ -423,8 +440,8 @@ def fill_lateness(draft: Draft) -> None:
 
 
 def fill_patterns(draft: Draft) -> None:
-    """'whose title starts with The', 'containing love': the column before, or the name of what is
-    asked about.
+    """Add conditions for patterns such as 'whose title starts with The' or 'containing love'. They
+    are on the column before the pattern, or else on the name of the things asked about.
     """
     for place, each in draft.open("op"):
         if not each.is_op("like"):
@@ -471,7 +488,9 @@ def _is_text(draft: Draft, place: int) -> bool:
 
 
 def fill_negations(draft: Draft) -> None:
-    """Find what each 'without', 'not' and 'never' negates: a table, a column, a value or a flag."""
+    """Find what each 'without', 'not' or 'never' negates: a table, a column, a value or a flag.
+    Raises `NoReadingError` if it is not clear.
+    """
     for place, each in draft.open("op"):
         if not each.is_op("neg"):
             continue
@@ -524,8 +543,9 @@ def fill_negations(draft: Draft) -> None:
 
 
 def _denied_event(draft: Draft, place: int, target: int) -> bool:
-    """'have not been shipped', 'nobody bought': the date of the verb is missing, or the rows of the
-    table that it speaks of.
+    """Add a condition for a negated verb, and return whether one was found. In 'have not been
+    shipped', the date of the verb is missing; in 'nobody bought', the verb's table has no matching
+    rows.
     """
     head = draft.head() or draft.base
     if not head:
@@ -558,7 +578,7 @@ def _denied_event(draft: Draft, place: int, target: int) -> bool:
 
 
 def _speaks_of(verb: str, words: tuple[str, ...]) -> bool:
-    """Return whether a verb and a word of a name have the same stem or name the same kind of
+    """Return whether a verb and a word of a name have the same stem, or mean the same kind of
     event.
     """
     return any(
@@ -590,7 +610,7 @@ def _is_null(draft: Draft, each: Meaning) -> None:
 
 
 def fill_values(draft: Draft) -> None:
-    """Turn values, parts of values and flags into conditions; values of one column are
+    """Turn values, parts of values and flags into conditions. Several values of one column are
     alternatives.
     """
     _drop_names(draft)
@@ -624,8 +644,9 @@ def fill_values(draft: Draft) -> None:
 
 
 def _check_place(draft: Draft, place: int, each: Meaning) -> None:
-    """Add a price for a value whose context does not fit its column: 'to JFK' read as an origin,
-    'the album X' read as a track, 'X or Y' read as values of two columns.
+    """Add a price if the words before a value do not fit its column: 'to JFK' read as an origin, or
+    'the album X' read as a track. Raises `NoReadingError` for 'X or Y' if X and Y are values of
+    different columns.
     """
     lists = vocabulary().lists
     column = draft.column(each)
@@ -655,8 +676,8 @@ def _check_place(draft: Draft, place: int, each: Meaning) -> None:
 
 
 def _part_price(draft: Draft, place: int, each: Meaning) -> float:
-    """Return the price of a part of a value: high if nothing names its table and that is not next
-    to the table asked about.
+    """Return the price of a part of a value. It is high if the question does not name the value's
+    table, and this table is not next to the table that was asked about.
     """
     head = draft.head() or draft.base
     column = draft.column(each)
@@ -679,7 +700,7 @@ def _part_price(draft: Draft, place: int, each: Meaning) -> float:
 
 
 def _drop_names(draft: Draft) -> None:
-    """Mark a column or table as used if it only names the kind of the value beside it: 'carrier
+    """Mark a column or table as used if it only tells the kind of the value beside it: 'carrier
     UA', 'the genre Rock', 'status open'.
     """
     for place, each in draft.open("value", "part"):

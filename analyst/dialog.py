@@ -1,5 +1,5 @@
-"""Read the messages of one model call, and decide what to do next: call tools, or answer. Nothing
-is remembered between calls.
+"""Read the messages of one model call and decide what to do next: call tools or answer. Nothing is
+remembered between calls.
 """
 
 import json
@@ -22,15 +22,17 @@ from longtable.memory.compaction.ledger import LedgerLine, ledger_in
 from longtable.memory.summary.summary_text import Finding, findings_in
 
 MOST_CHARACTERS = 600
-"""Longest question that is read, in characters; half as many for Chinese."""
+"""The longest question that is read, in characters. For Chinese it is half of this."""
 MOST_ROUNDS = 9
-"""Rounds of tool calls in one turn before giving up; the graph allows 12 model calls."""
+"""The most rounds of tool calls in one turn. Then the analyst gives up, because the graph allows
+only 12 model calls.
+"""
 MOST_BLAMED = 3
-"""Words of a declined question that the answer names."""
+"""The most words of a declined question that the answer names."""
 MOST_TEXTS = 8
-"""Most texts of one question that are looked up."""
+"""The most texts of one question that are looked up in the data."""
 MOST_MATCHES = 10
-"""Most values requested for each text."""
+"""The most values that are requested for each text."""
 _DESCRIBE_ALL = 12
 _DESCRIBE_AT_ONCE = 20
 _PEEK = 100
@@ -41,8 +43,8 @@ _RUN = re.compile(r"([^\w\s])\1{3,}|(\s)\s{3,}")
 
 @dataclass(frozen=True)
 class ToolResult:
-    """One tool call with its answer; `data` is None when the answer failed, was cut or is
-    missing.
+    """One tool call with its answer. `data` is None if the call failed, or if the answer was cut or
+    is missing.
     """
 
     name: str
@@ -55,7 +57,9 @@ class ToolResult:
 
 @dataclass
 class Turn:
-    """One question with its tool results so far and the answer, empty while it is being made."""
+    """One question with its tool results so far. `answer` is empty until the question has been
+    answered.
+    """
 
     question: str
     results: list[ToolResult] = field(default_factory=list)
@@ -69,16 +73,16 @@ class Turn:
 
 @dataclass(frozen=True)
 class View:
-    """The messages of one model call, read."""
+    """What the messages of one model call contain."""
 
     turns: tuple[Turn, ...]
     findings: tuple[Finding, ...] = ()
     queries: tuple[LedgerLine, ...] = ()
-    """Folded queries that ran, oldest first."""
+    """The queries that ran in compacted rounds, oldest first."""
     folded: bool = False
     card: str = ""
-    """The system prompt up to the memory, once something is folded; before that, the tools' own
-    answers are in view.
+    """The system prompt up to the memory block, if earlier rounds were compacted; otherwise "".
+    Without a compaction, the tools' own answers are still in the view.
     """
 
     @property
@@ -88,27 +92,27 @@ class View:
 
     @property
     def results(self) -> list[ToolResult]:
-        """Return every tool result, in order."""
+        """Return all tool results of all turns, in order."""
         return list(chain.from_iterable(turn.results for turn in self.turns))
 
 
 @dataclass(frozen=True)
 class Call:
-    """One tool call to make."""
+    """A tool call that the analyst makes."""
 
     name: str
     args: dict[str, Any]
 
 
 Decision = str | tuple[Call, ...]
-"""The result of one model call: the text of the answer, or tool calls."""
+"""What one model call decides: the text of the answer, or tool calls."""
 
 
 # -- reading the messages --------------------------------------------------------------------------
 
 
 def read_view(messages: Sequence[BaseMessage]) -> View:
-    """Return the turns of `messages`; text in a memory block is read as findings, never as a
+    """Return the turns in `messages`. A memory block is read as findings and never as a
     question.
     """
     answers = {
@@ -174,8 +178,8 @@ def _result(name: str, args: dict[str, Any], answer: ToolMessage | None) -> Tool
 
 
 def catalog_in(view: View) -> Catalog | None:
-    """Return the catalogue given by the answers of list_tables and describe_tables in this view,
-    else by the schema's card; None without either.
+    """Return the catalogue as the answers of list_tables and describe_tables in this view give it;
+    without such answers, as the schema's card gives it. Return None if there is neither.
     """
     kinds = {"list_tables": "list", "describe_tables": "describe"}
     answers = [
@@ -189,8 +193,8 @@ def catalog_in(view: View) -> Catalog | None:
 
 
 def values_in(view: View) -> dict[str, tuple[Match, ...]]:
-    """Return the matches of find_values by the text asked for; a text without matches maps to an
-    empty value.
+    """Return the matches of find_values, by the text that was searched for. A text that was not
+    found has an empty tuple.
     """
     values: dict[str, tuple[Match, ...]] = {}
     for args, data in (
@@ -217,7 +221,7 @@ def values_in(view: View) -> dict[str, tuple[Match, ...]]:
 
 
 def last_sql(view: View) -> str:
-    """Return the SQL of the newest query that ran before the question now open; "" if none is
+    """Return the SQL of the newest query that ran before the present question, "" if none is
     known.
     """
     results = chain.from_iterable(turn.of("run_sql") for turn in view.turns[:-1])
@@ -230,8 +234,8 @@ def last_sql(view: View) -> str:
 
 
 def decide(view: View, tools: frozenset[str]) -> Decision:
-    """Return the next step; a pure function of the view and of the names of the tools that are
-    there (empty: all).
+    """Return the next step. It depends only on the view and on `tools`, the names of the tools that
+    are offered. An empty `tools` means that every tool may be called.
     """
     question = view.now.question
     language = "zh" if is_chinese(question) else "en"
@@ -282,7 +286,7 @@ def _decide(view: View, language: str, tools: frozenset[str]) -> Decision:
 
 
 def _charted(view: View, wish: talk.ChartWish, language: str, tools: frozenset[str]) -> Decision:
-    """Answer the rest of the question, then draw its result."""
+    """Answer what the question asks besides the chart, then draw the result."""
     charts = view.now.of("show_chart")
     handle = _handle(view.now)
     answer = ""
@@ -313,7 +317,7 @@ def _charted(view: View, wish: talk.ChartWish, language: str, tools: frozenset[s
 
 
 def _handle(turn: Turn) -> str:
-    """Return the handle of the turn's newest result that has rows."""
+    """Return the handle of the turn's newest result that has rows, "" if there is none."""
     rows = [
         result.data for result in turn.of("run_sql") if result.data and result.data.get("row_count")
     ]
@@ -321,7 +325,9 @@ def _handle(turn: Turn) -> str:
 
 
 def _recalled(view: View, kind: str, language: str, tools: frozenset[str]) -> Decision:
-    """Answer from earlier messages: those in view, else the originals of compacted ones."""
+    """Answer from earlier messages: from those in the view, otherwise from the original messages of
+    compacted rounds.
+    """
     pairs = [(finding.question, finding.answer) for finding in view.findings]
     pairs += [(turn.question, turn.answer) for turn in view.turns[:-1] if turn.question]
     looked = [(result.data or {}).get("messages", []) for result in view.now.of("recall_history")]
@@ -347,7 +353,7 @@ def _recalled(view: View, kind: str, language: str, tools: frozenset[str]) -> De
 def _recalled_from(
     looked: list[list[dict[str, Any]]], question: str, language: str, tools: frozenset[str]
 ) -> Decision:
-    """Answer from originals that were looked up, or look up the messages after them."""
+    """Answer from original messages that were recalled, or ask for the messages after them."""
     questions = [each for each in (looked or [[]])[0] if each["role"] == "human"]
     best = talk.best_match(question, [each["text"] for each in questions])
     if best is None:
@@ -371,7 +377,9 @@ def _recalled_from(
 
 
 def _stop_at(results: list[ToolResult], most: int) -> None:
-    """Decline if the last call of a tool failed, or if it was called `most` times in vain."""
+    """Raise `DeclineError` if the last call of a tool failed, or if there were already `most` calls
+    that did not help.
+    """
     error = results[-1].error.strip() if results else ""
     if error:
         raise talk.DeclineError("failed", error.splitlines()[0][:200])
@@ -380,7 +388,9 @@ def _stop_at(results: list[ToolResult], most: int) -> None:
 
 
 def _search(view: View, catalog: Catalog, tokens: list[Token]) -> tuple[Call, ...]:
-    """In a schema of many pages, look once for the tables that the question's words name."""
+    """Return a call that searches for the tables named by the question's words, if the schema has
+    several pages and this search was not made yet. Otherwise return no call.
+    """
     if catalog.pages <= 1 or len(catalog.tables) >= catalog.total:
         return ()
     lists = vocabulary().lists
@@ -413,8 +423,8 @@ def _describe(view: View, catalog: Catalog, name: str, language: str) -> Decisio
 
 
 def _described(view: View, catalog: Catalog, names: list[str]) -> tuple[Call, ...]:
-    """Return the call that describes the tables of `names` not known yet; fewer at a time if
-    answers came back cut.
+    """Return the call that describes those of the tables in `names` that are not known yet; empty
+    if all are known. If earlier answers were cut, fewer tables are described at once.
     """
     missing = [
         name
@@ -447,8 +457,8 @@ def _tokens(question: str, catalog: Catalog, values: dict[str, tuple[Match, ...]
 
 
 def _relevant(catalog: Catalog, tokens: list[Token]) -> list[str]:
-    """Return the tables worth describing: all of a small schema, else those that the question's
-    words name.
+    """Return the tables to describe: all tables of a small schema, otherwise those that the
+    question's words name.
     """
     if len(catalog.plain) <= _DESCRIBE_ALL:
         return [table.name for table in catalog.plain]
@@ -509,8 +519,8 @@ def _answer(view: View, catalog: Catalog) -> Decision:
 
 
 def _declined(view: View, reading: Reading) -> talk.DeclineError:
-    """Return why a question is declined, with the user's own words and the values that they may
-    have meant.
+    """Return the error that declines a question. It has the user's words that could not be read,
+    and similar values that the user may have meant.
     """
     words = [word for word in reading.blamed[:MOST_BLAMED] if word.strip()]
     near: list[str] = []
@@ -530,7 +540,9 @@ def _declined(view: View, reading: Reading) -> talk.DeclineError:
 
 
 def _prior(view: View, catalog: Catalog) -> Query | None:
-    """Return the query of the last question about the data, None if that question got no answer."""
+    """Return the query of the last question about the data. Return None if there is none, or if
+    that question's queries all failed.
+    """
     last = next(
         (turn for turn in reversed(view.turns[:-1]) if turn.answer and _asks_data(turn.question)),
         None,
@@ -548,8 +560,8 @@ def _asks_data(question: str) -> bool:
 
 
 def _parts_in(question: str, catalog: Catalog, query: Query) -> list[str]:
-    """Return the user's words that matched only a part of a name; empty if the question itself asks
-    for such parts.
+    """Return the user's words that matched only a part of a name. Empty if the question itself asks
+    for parts, as 'containing' does.
     """
     tokens = _tokens(question, catalog, {})
     parts: list[str] = []
@@ -566,8 +578,8 @@ def _parts_in(question: str, catalog: Catalog, query: Query) -> list[str]:
 
 
 def _finished(view: View, language: str) -> Decision | None:
-    """Word the newest query's result, or say why there is none; None while no query has run in this
-    turn.
+    """Return the text about the newest query's result, or a further call. Return None if no query
+    has run in this turn. Raises `DeclineError` if there is no answer.
     """
     results = view.now.of("run_sql")
     if not results:

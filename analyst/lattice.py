@@ -1,4 +1,6 @@
-"""Cut a question into priced meanings in the cheapest ways: a beam over its words."""
+"""Cut a question into meanings with prices, in the cheapest ways, by a beam search over its
+words.
+"""
 
 import itertools
 from collections import defaultdict
@@ -20,8 +22,8 @@ Kind = Literal[Thing, "number", "time", "unit", "op", "mark", "filler", "unknown
 
 @dataclass(frozen=True)
 class Period:
-    """A period of time. Only the parts that the question names are set; `weekday` counts from
-    Sunday.
+    """A period of time. Only the parts that the question names are set. `weekday` is 0 for Sunday,
+    and -1 if it is not set.
     """
 
     year: int = 0
@@ -33,7 +35,7 @@ class Period:
 
 @dataclass(frozen=True)
 class Meaning:
-    """One meaning of the words from `start` to `end`, and its price."""
+    """One meaning of the words from `start` up to, but without, `end`, and its price."""
 
     start: int
     end: int
@@ -49,13 +51,15 @@ class Meaning:
     period: Period | None = None
 
     def is_op(self, *names: str) -> bool:
-        """Return whether the meaning is one of these operations."""
+        """Return whether this meaning is one of the named operations."""
         return self.kind == "op" and self.op in names
 
 
 @dataclass(frozen=True)
 class Path:
-    """A question cut into meanings, their price together and the tables that they speak of."""
+    """A whole question cut into meanings, with their total price and the tables that they belong
+    to.
+    """
 
     meanings: tuple[Meaning, ...] = ()
     cost: float = 0.0
@@ -65,8 +69,8 @@ class Path:
 def cheapest_paths(
     meanings: Iterable[Meaning], size: int, catalog: Catalog, prior: frozenset[str] = frozenset()
 ) -> list[Path]:
-    """Return the cheapest ways to cut a question of `size` words into meanings; the tables of
-    `prior` are there already.
+    """Return the cheapest ways to cut a question of `size` words into meanings. `prior` are tables
+    that belong to the question from the start.
     """
     starts: dict[int, list[Meaning]] = defaultdict(list)
     for meaning in meanings:
@@ -90,7 +94,7 @@ def _cheapest(paths: list[Path], width: int) -> list[Path]:
 
 @lru_cache(maxsize=20_000)
 def table_cost(catalog: Catalog, tables: frozenset[str], table: str) -> float:
-    """Return the cost of one more table beside those that the path has."""
+    """Return the price of adding one more table to the tables of a path."""
     if not tables or table in tables:
         return 0.0
     prices: list[float] = []
@@ -101,15 +105,17 @@ def table_cost(catalog: Catalog, tables: frozenset[str], table: str) -> float:
 
 
 def path_cost(steps: tuple[Step, ...]) -> float:
-    """Return the cost of a path: each join after the first costs, and so does a step down after a
-    step up.
+    """Return the price of a way to join tables. Each join after the first has a price, and so does
+    a step down after a step up.
     """
     zigzag = any(first.up and not second.up for first, second in itertools.pairwise(steps))
     return costs.STEP * max(0, len(steps) - 1) + (costs.ZIGZAG if zigzag else 0.0)
 
 
 class NoReadingError(Exception):
-    """A path makes no query; the error's text is the user's words that prevent it."""
+    """The meanings of a path give no query. The text of the error is the user's words that prevent
+    it.
+    """
 
 
 # -- slots -----------------------------------------------------------------------------------------
@@ -117,8 +123,8 @@ class NoReadingError(Exception):
 
 @dataclass(frozen=True)
 class Where:
-    """A condition on rows of one table. `roles` say which key leads to the table; `denied` negates
-    it.
+    """A condition on rows of one table. `roles` tell which key leads to the table. `denied` is True
+    if the condition is negated.
     """
 
     table: str
@@ -130,7 +136,7 @@ class Where:
 
 @dataclass(frozen=True)
 class Measure:
-    """An aggregate of a column; a count of the table's rows if `column` is empty."""
+    """An aggregate of a column. If `column` is empty, it is a count of the table's rows."""
 
     func: str
     table: str = ""
@@ -140,7 +146,9 @@ class Measure:
 
 @dataclass(frozen=True)
 class Having:
-    """A condition on a measure for each row of the answer."""
+    """A condition on a measure, such as "more than 5 orders", which must hold for each row of the
+    answer.
+    """
 
     measure: Measure
     op: str
@@ -149,7 +157,7 @@ class Having:
 
 @dataclass(frozen=True)
 class Key:
-    """A group key of the answer: a table's rows, a column, or a part of a date."""
+    """A group key of the answer: the rows of a table, a column, or a part of a date."""
 
     table: str
     column: str = ""
@@ -158,8 +166,8 @@ class Key:
 
 @dataclass(frozen=True)
 class Rank:
-    """An order by a measure or a column (no function), with a limit if only the first are
-    wanted.
+    """An order by a measure, or by a column if the measure has no function. `limit` is how many of
+    the first rows are wanted, None for all.
     """
 
     measure: Measure
@@ -169,7 +177,7 @@ class Rank:
 
 @dataclass
 class Slots:
-    """The typed parts of a query before tables are joined."""
+    """The parts of a query, by kind, before tables are joined."""
 
     heads: list[str] = field(default_factory=list)
     shown: list[Key] = field(default_factory=list)
@@ -182,16 +190,18 @@ class Slots:
     limit: int | None = None
     distinct: bool = False
     roles: frozenset[str] = frozenset()
-    """Which key leads to the counted rows: 'the most arrivals' are at the destination."""
+    """Words that tell which key leads to the counted rows: 'the most arrivals' are counted at the
+    destination.
+    """
     ratio: str = ""
-    """"percent": the share of rows for which the conditions hold; "average": of counts or sums for
-    each key.
+    """"percent" for the percentage of rows that meet the conditions, "average" for the average of a
+    count or sum over the group keys, otherwise "".
     """
 
 
 @dataclass
 class Draft:
-    """One path while its meanings are put into slots, with helpers that look at neighbouring
+    """A path whose meanings are being put into slots. It has helpers that look at neighbouring
     meanings.
     """
 
@@ -200,7 +210,7 @@ class Draft:
     catalog: Catalog
     chinese: bool = False
     prior: Query | None = None
-    """The query before, if the question continues it."""
+    """The previous query if the question continues it, otherwise None."""
     meanings: list[Meaning] = field(default_factory=list)
     used: set[int] = field(default_factory=set)
     slots: Slots = field(default_factory=Slots)
@@ -213,14 +223,16 @@ class Draft:
         self.blamed = [(each.cost, each.text) for each in self.meanings if each.cost > costs.VERB]
 
     def pay(self, cost: float, text: str) -> None:
-        """Add to the price of the reading, and note the user's words that it is paid for."""
+        """Add to the price of the reading, and remember which of the user's words cause this
+        price.
+        """
         if cost > 0:
             self.cost += cost
             self.blamed.append((cost, self.said(text)))
 
     def said(self, name: str) -> str:
-        """Return the user's words for a table or column; the text itself if it is no name of the
-        schema.
+        """Return the user's words for a table or column. If the user has no words for a column or
+        other text, return the text itself; for a table, return "".
         """
         words = [
             each.text for each in self.path.meanings if name and name in (each.table, each.column)
@@ -229,16 +241,18 @@ class Draft:
 
     @property
     def base(self) -> str:
-        """Return the table of the query before, "" if the question is read alone."""
+        """Return the base table of the previous query, "" if the question is read alone."""
         return self.prior.base if self.prior is not None else ""
 
     @property
     def words(self) -> list[str]:
-        """Return the words of the question in lower case and English."""
+        """Return the words of the question in lower case; those of a Chinese question are in
+        English.
+        """
         return [token.word for token in self.tokens]
 
     def open(self, *kinds: str) -> list[tuple[int, Meaning]]:
-        """Return the meanings of these kinds that nothing used, with their places."""
+        """Return the meanings of these kinds that have not been used yet, with their places."""
         return [
             (n, each)
             for n, each in enumerate(self.meanings)
@@ -246,23 +260,23 @@ class Draft:
         ]
 
     def use(self, *places: int, price: float = 0.0, text: str = "") -> None:
-        """Mark meanings as used; add a price if their use is doubtful."""
+        """Mark meanings as used. Add a price if their use is doubtful."""
         self.used |= {place for place in places if place >= 0}
         self.pay(price, text)
 
     def change(self, place: int, **changes: Any) -> None:
-        """Change the meaning at a place."""
+        """Replace fields of the meaning at a place."""
         self.meanings[place] = replace(self.meanings[place], **changes)
 
     def after(self, place: int, *, over: tuple[str, ...] = (), most: int = 5) -> int:
-        """Return the place of the next meaning that says something, -1 if there is none nearby.
-        Operations in `over` are skipped.
+        """Return the place of the next meaning that is not a filler, -1 if there is none within
+        `most` places. Operations in `over` are skipped.
         """
         return self._look(range(place + 1, min(len(self.meanings), place + 1 + most)), over)
 
     def before(self, place: int, *, over: tuple[str, ...] = (), most: int = 5) -> int:
-        """Return the place of the previous meaning that says something, -1 if there is none
-        nearby.
+        """Return the place of the previous meaning that is not a filler, -1 if there is none within
+        `most` places. Operations in `over` are skipped.
         """
         return self._look(range(place - 1, max(-1, place - 1 - most), -1), over)
 
@@ -276,17 +290,19 @@ class Draft:
         return -1
 
     def column(self, each: Meaning) -> Column | None:
-        """Return the column of a meaning."""
+        """Return the column that a meaning names, None if it names none."""
         return self.catalog.column(each.table, each.column) if each.column else None
 
     def table(self, name: str) -> Table:
-        """Return a table that is known to exist."""
+        """Return the table with this name, which must exist."""
         table = self.catalog.table(name)
         assert table is not None, name
         return table
 
     def is_measure(self, place: int) -> bool:
-        """Return whether the meaning at a place is a column of numbers to compute with."""
+        """Return whether the meaning at a place is a column of numbers that can be added up or
+        compared.
+        """
         column = (
             self.column(self.meanings[place])
             if place >= 0 and self.meanings[place].kind == "column"
@@ -295,8 +311,8 @@ class Draft:
         return column is not None and column.is_measure
 
     def is_unread_sale(self, verb: str) -> bool:
-        """Return whether a verb of buying speaks of a table of sales that the question does not
-        use: 'sold the most tracks'.
+        """Return whether `verb` means buying or selling although the question uses no table of
+        sales, as in 'sold the most tracks'. The reading then ignores the sales that the verb means.
         """
         lists = vocabulary().lists
         if verb not in lists["events.order"] or any(
@@ -315,8 +331,8 @@ class Draft:
         return list(dict.fromkeys(each.table for each in self.meanings if each.kind == "table"))
 
     def spoken(self) -> list[str]:
-        """Return the tables of the question: its head, the tables it names, the tables of its
-        columns and values, and the table of the query before.
+        """Return the tables that the question uses: the table it is about, the tables it names,
+        those of its columns and values, and the table of the previous query.
         """
         others = [each.table for each in self.meanings if each.table]
         return [
@@ -324,7 +340,9 @@ class Draft:
         ]
 
     def asked(self) -> int:
-        """Return the place of the meaning that the question asks for, -1 if no word asks."""
+        """Return the place of the thing that the question asks for, -1 if no word asks for a
+        thing.
+        """
         for place, each in enumerate(self.meanings):
             if each.is_op("count", "wh", "list") or (each.is_op("agg") and not self.chinese):
                 following = self.after(
@@ -377,8 +395,8 @@ class Draft:
         return named[0] if named else ""
 
     def roles(self, place: int) -> frozenset[str]:
-        """Return the words that tell which key leads to the table of the meaning at `place`: from,
-        to, arriving.
+        """Return words that tell which key leads to the table of the meaning at `place`, such as
+        from, to or arriving. Empty if the question has none.
         """
         lists = vocabulary().lists
         for other in range(place - 1, max(-1, place - 4), -1):

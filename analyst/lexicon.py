@@ -1,5 +1,5 @@
-"""Split a question into tokens, compare words with names, and hold the general vocabulary of
-`data/`, read on first use.
+"""Split a question into tokens, compare words with names, and hold the general vocabulary. The
+vocabulary is in the files of `data/`, which are read on first use.
 """
 
 import re
@@ -55,8 +55,8 @@ _ENDINGS = (
 
 @dataclass(frozen=True)
 class Token:
-    """One word, number, quoted text or mark. `text` as the user wrote it, `word` in lower case and
-    in English.
+    """One word, number, quoted text or punctuation mark. `text` is what the user wrote; `word` is
+    the same in lower case and in English.
     """
 
     text: str
@@ -67,7 +67,7 @@ class Token:
 
     @property
     def is_name(self) -> bool:
-        """Return whether it is written like a proper name or a code."""
+        """Return whether the token is written like a proper name or a code."""
         capital = (
             self.text.isupper() and len(self.text) > 1
             if self.start == 0
@@ -82,7 +82,7 @@ def is_chinese(text: str) -> bool:
 
 
 def tokenize(text: str) -> list[Token]:
-    """Split `text`; characters that belong to no token are dropped."""
+    """Return the tokens of `text`. Characters that belong to no token are left out."""
     tokens: list[Token] = []
     for match in _TOKEN.finditer(text):
         quoted = next((match.group(f"q{n}") for n in range(1, 7) if match.group(f"q{n}")), None)
@@ -127,11 +127,13 @@ class _Costs(dict[str, float]):
 
 
 costs = _Costs(tomllib.loads(_read("prices.toml")))
-"""Every price of the search by its name; the file says what each is for."""
+"""Every price that the search uses, by its name. The file explains each of them."""
 
 
 def read_lines(name: str) -> list[list[str]]:
-    """Return the lines of a data file as their fields; lines that begin with # are comments."""
+    """Return the lines of a data file, each as a list of its fields. Lines that begin with # are
+    comments and are left out.
+    """
     return [
         line.split("\t") for line in _read(name).splitlines() if line and not line.startswith("#")
     ]
@@ -139,7 +141,9 @@ def read_lines(name: str) -> list[list[str]]:
 
 @dataclass(frozen=True)
 class Unit:
-    """A unit of measure: its dimension, and how many of the dimension's base unit it is."""
+    """A unit of measure. `dimension` is what it measures; `factor` is its size in the base unit of
+    this dimension.
+    """
 
     name: str
     dimension: str
@@ -148,7 +152,7 @@ class Unit:
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """The general vocabulary; no name of any schema is in it."""
+    """The general vocabulary. It has no names of any schema."""
 
     phrases: dict[tuple[str, ...], tuple[str, str]]
     synonyms: dict[str, frozenset[str]]
@@ -161,7 +165,7 @@ class Vocabulary:
     aliases: dict[str, tuple[str, ...]]
 
     def events_of(self, word: str) -> set[str]:
-        """Return the kinds of events that a word speaks of: birth, start, order ..."""
+        """Return the kinds of events that a word means, such as birth, start or order."""
         return {
             name
             for name, words in self.lists.items()
@@ -171,7 +175,7 @@ class Vocabulary:
 
 @cache
 def vocabulary() -> Vocabulary:
-    """Read the data files once."""
+    """Return the vocabulary. The data files are read only once."""
     raw: dict[str, str] = tomllib.loads(_read("words.toml"))
     maps = {name: _pairs(words) for name, words in raw.items() if "=" in words}
     others: dict[str, set[str]] = defaultdict(set)
@@ -236,7 +240,7 @@ def _phrases() -> dict[tuple[str, ...], tuple[str, str]]:
 
 @lru_cache(maxsize=20_000)
 def lemma(word: str) -> str:
-    """Return the singular of an English word, by rule."""
+    """Return the singular of an English word, by rules and a list of irregular words."""
     irregular = vocabulary().irregular
     if word in irregular:
         return irregular[word]
@@ -258,7 +262,9 @@ def is_plural(word: str) -> bool:
 
 @lru_cache(maxsize=20_000)
 def stem(word: str) -> str:
-    """Return a rough stem, for words of one family (departed, departure, departing)."""
+    """Return a rough stem of a word. It is the same for related words such as departed, departure
+    and departing.
+    """
     base = lemma(word)
     if base.endswith("ure") and len(base) > 6:
         base = base[:-3]
@@ -273,8 +279,8 @@ def stem(word: str) -> str:
 
 @lru_cache(maxsize=20_000)
 def split_name(name: str) -> tuple[str, ...]:
-    """Split an identifier into lower-case words as they are written: camelCase, underscores,
-    blanks, digits.
+    """Return the words of an identifier in lower case, as they are written. It is split at
+    camelCase, underscores, blanks and digits.
     """
     spaced = re.sub(r"([a-z\d])([A-Z])", r"\1 \2", name)
     spaced = re.sub(r"([A-Z]+)([A-Z][a-z])", r"\1 \2", spaced)
@@ -283,8 +289,8 @@ def split_name(name: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=20_000)
 def expanded(name: str) -> tuple[str, ...]:
-    """Split an identifier into words and spell out what is abbreviated: dep_dt is (departure,
-    date).
+    """Return the words of an identifier, with abbreviations spelled out: `dep_dt` becomes
+    (departure, date).
     """
     table = vocabulary().abbreviations
     parts = [table.get(part, (part,))[0] for part in split_name(name)]
@@ -293,7 +299,7 @@ def expanded(name: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=200_000)
 def likeness(word: str, name: str) -> float:
-    """Compare a word of the question with one word of a schema's name: 0 to 1."""
+    """Return how alike a word of the question and one word of a schema's name are, from 0 to 1."""
     vocab = vocabulary()
     first = lemma(word)
     second = lemma(name)
@@ -317,16 +323,16 @@ def likeness(word: str, name: str) -> float:
 
 
 def _without_vowels(word: str) -> str:
-    """Return a word shortened as in names: without vowels after its first letter, and with double
-    letters written once.
+    """Return a word in a short form that names often have: without vowels after the first letter,
+    and with double letters written once.
     """
     consonants = word[:1] + re.sub(r"[aeiou]", "", word[1:])
     return re.sub(r"(.)\1", r"\1", consonants)
 
 
 def abbreviates(words: tuple[str, ...], compact: str) -> bool:
-    """Return whether `compact` is made of beginnings of all `words` in order: tailnum of (tail,
-    number).
+    """Return whether `compact` consists of the beginnings of all `words` in order, as `tailnum`
+    does for (tail, number).
     """
     vocab = vocabulary()
     if len(words) < 2 or any(
@@ -339,8 +345,9 @@ def abbreviates(words: tuple[str, ...], compact: str) -> bool:
 
 
 def _cut(words: tuple[str, ...], compact: str, *, whole: bool, short: int) -> bool:
-    """Return whether beginnings of the words make up `compact`, with a whole word or at least two
-    letters of each.
+    """Return whether the beginnings of the words make up `compact`. It must contain at least one of
+    the words in full (`whole`), or at least two letters of each word (`short` is the fewest so
+    far).
     """
     if not words:
         return compact == "" and (whole or short >= 2)

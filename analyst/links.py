@@ -1,5 +1,5 @@
-"""Link spans of words to what they may mean: names of the schema, values, operations, numbers,
-times.
+"""Link words of a question to everything that they may mean: names of the schema, values,
+operations, numbers and times.
 """
 
 import itertools
@@ -26,13 +26,13 @@ LONGEST = 5
 LONGEST_VALUE = 7
 _MOST_NAMES = 8
 _POSITIONS = ("sup", "most", "top", "frequent", "first")
-"""Operations whose words more likely mean a rank than the beginning of a name."""
+"""Operations whose words more likely ask for a rank than begin a name."""
 
 
 @dataclass(frozen=True)
 class Match:
-    """A value found in the database for a text of the question; `how` is exact, case, plural or
-    partial.
+    """A value in the database that was found for a text of the question. `how` is "exact", "case",
+    "plural" or "partial".
     """
 
     table: str
@@ -45,7 +45,7 @@ Values = Mapping[str, tuple[Match, ...]]
 
 
 def all_meanings(tokens: list[Token], catalog: Catalog, values: Values) -> list[Meaning]:
-    """Return every meaning of every span of the question."""
+    """Return every meaning of every run of words in the question."""
     meanings: list[Meaning] = []
     for start, first in enumerate(tokens):
         if first.kind in ("comma", "stop"):
@@ -80,7 +80,9 @@ def all_meanings(tokens: list[Token], catalog: Catalog, values: Values) -> list[
 def _dated_verbs(
     tokens: list[Token], catalog: Catalog, meanings: list[Meaning]
 ) -> Iterator[Meaning]:
-    """Skip a verb that names a date column if the question gives a time: 'shipped in 2017'."""
+    """Yield fillers for verbs that name a date column, if the question gives a time: in 'shipped in
+    2017' the verb only chooses the date.
+    """
     if any(each.kind == "time" for each in meanings):
         stems = _date_stems(catalog)
         for start, token in enumerate(tokens):
@@ -167,7 +169,9 @@ def _numbers(tokens: list[Token], start: int) -> Iterator[Meaning]:
 
 
 def _periods(tokens: list[Token], start: int) -> Iterator[Meaning]:
-    """Yield what a word may mean as a time: a date, a year, a day, a quarter, a month."""
+    """Yield the times that a word may mean: a date, a year, a day, a quarter, a month or a
+    weekday.
+    """
     token = tokens[start]
     maps = vocabulary().maps
     before = tokens[start - 1].word if start else ""
@@ -204,7 +208,9 @@ def _periods(tokens: list[Token], start: int) -> Iterator[Meaning]:
 
 
 def _is_month(tokens: list[Token], start: int) -> bool:
-    """Return whether an ambiguous word ('may', 'march') is used as a month."""
+    """Return whether a word is used as a month. Only some words are doubtful, such as 'may' and
+    'march'.
+    """
     token = tokens[start]
     plain = (
         token.word not in ("may", "march", "mar", "sep", "dec", "jan") or not token.text.isascii()
@@ -217,7 +223,9 @@ def _is_month(tokens: list[Token], start: int) -> bool:
 
 
 def _plain(tokens: list[Token], start: int, meanings: list[Meaning]) -> Iterator[Meaning]:
-    """Yield the meanings that any word may have: none at all, or not understood."""
+    """Yield the meanings that any single word may have: that it adds nothing (a filler), or that it
+    is not understood.
+    """
     token = tokens[start]
     lists = vocabulary().lists
     one = (start, start + 1)
@@ -268,8 +276,8 @@ def _plain(tokens: list[Token], start: int, meanings: list[Meaning]) -> Iterator
 
 
 def _verb_price(tokens: list[Token], start: int, meanings: list[Meaning]) -> float:
-    """Return the price of a verb: high if it names a state that no column explains, as in 'paid
-    invoices', 'were paid'.
+    """Return the price of skipping a verb. It is high if the verb describes a state that no column
+    stands for, as in 'paid invoices' or 'were paid'.
     """
     word = tokens[start].word
     if not (
@@ -346,8 +354,8 @@ def _names(part: list[Token], start: int, text: str, catalog: Catalog) -> Iterat
 def name_meanings(
     catalog: Catalog, words: tuple[str, ...], *, held: bool = False
 ) -> tuple[Meaning, ...]:
-    """Return the tables, columns and flags that words name, cheapest first; `held`: the first word
-    owns the last ('price of tracks').
+    """Return the tables, columns and flags that the words may name, the cheapest first. `held` is
+    True if the first word belongs to the last, as in 'price of tracks'.
     """
     idle = len(words) == 1 and (
         words[0] in vocabulary().lists["idle"]
@@ -394,7 +402,9 @@ def name_meanings(
 def _scored(
     catalog: Catalog, words: tuple[str, ...], *, held: bool
 ) -> list[tuple[float, Table, Column | None]]:
-    """Return the tables and columns that are like the words, the most alike first."""
+    """Return the tables and columns whose names are like the words, the most alike first. For a
+    table, the column is None.
+    """
     scored: list[tuple[float, Table, Column | None]] = []
     for table in catalog.plain:
         scored.append((_table_score(words, table), table, None))
@@ -407,8 +417,8 @@ def _scored(
 def _of_column(
     catalog: Catalog, words: tuple[str, ...], table: Table, column: Column, price: float
 ) -> Iterator[Meaning]:
-    """Yield the meanings of words that name a column: the column, the flag being true, or the table
-    it points at.
+    """Yield the meanings of words that name a column: the column itself, the condition that its
+    flag is true, or the table that the column points at.
     """
     name = column.name
     is_key = column.is_id and (column.is_number or "id" in column.words)
@@ -428,7 +438,7 @@ def _of_column(
 
 
 def _most_like(words: Iterable[str], name: str) -> float:
-    """Return the likeness of a name and the word most like it."""
+    """Return how alike a name and the most similar word are."""
     return max(likeness(word, name) for word in words)
 
 
@@ -447,7 +457,9 @@ def _table_score(words: tuple[str, ...], table: Table) -> float:
 
 
 def _column_score(words: tuple[str, ...], column: Column, table: Table, *, held: bool) -> float:
-    """Return how well words name a column; words that only name its table count as context."""
+    """Return how well the words name a column, from 0 to 1. A word that only names the column's
+    table lowers the value only a little.
+    """
     lists = vocabulary().lists
     own = tuple(dict.fromkeys((*column.words, *split_name(column.name))))
     compact = column.name.casefold()
@@ -545,7 +557,7 @@ def _values(
 
 
 def _is_a_person(match: Match, catalog: Catalog) -> bool:
-    """Return whether a value is of a table of people: albums "by X" are by one of them."""
+    """Return whether a value belongs to a table of people. In albums "by X", X is such a value."""
     table = catalog.table(match.table)
     words = {lemma(word) for word in table.words} if table is not None else set()
     return bool(words & vocabulary().lists["people"])
@@ -557,8 +569,8 @@ def _names_a_row(match: Match, catalog: Catalog) -> bool:
 
 
 def texts_to_look_up(tokens: list[Token], catalog: Catalog, most: int) -> list[str]:
-    """Return the texts of a question that may be values: names and quoted texts first, then words
-    that nothing else explains.
+    """Return the texts of a question that may be values. Names and quoted texts come first, then
+    words that nothing else explains.
     """
     candidates: list[tuple[bool, str]] = []
 
@@ -588,8 +600,8 @@ def _phrase_words() -> frozenset[str]:
 
 
 def _is_explained(tokens: list[Token], place: int, catalog: Catalog) -> bool:
-    """Return whether a word is explained without being a value: grammar, a name of the schema, a
-    number or a time.
+    """Return whether a word needs no value to explain it, because it is grammar, a name of the
+    schema, a number or a time.
     """
     token = tokens[place]
     lists = vocabulary().lists

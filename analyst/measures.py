@@ -1,4 +1,6 @@
-"""Fill slots from functions, counts, ranks, orders and groups, and settle what is left."""
+"""Turn functions, counts, ranks, orders and groups of a question into slots, and decide about the
+meanings that are left.
+"""
 
 from dataclasses import replace
 
@@ -11,13 +13,12 @@ from longtable.analyst.times import unit_key
 
 _ASKING = ("wh", "list", "distinct")
 _ANY_SIZE = ("size", "height")
-"""Dimensions of words that may describe any number: largest, highest."""
-"""Above this price a word only resembles the name of its column."""
+"""Dimensions of words that may describe any number, such as largest or highest."""
 
 
 def _column_measure(draft: Draft, func: str, column: Column, text: str) -> Measure:
-    """Return a function of a column. Sums and averages of dates and keys are refused; sums of
-    prices and ages have a high price.
+    """Return a function of a column as a measure. A sum of values such as prices or ages has a high
+    price. Raises `NoReadingError` for sums and averages of dates and keys.
     """
     if func in ("sum", "avg") and (column.is_year or column.is_clock or not column.is_measure):
         raise NoReadingError(text)
@@ -29,8 +30,8 @@ def _column_measure(draft: Draft, func: str, column: Column, text: str) -> Measu
 
 
 def _measure_at(draft: Draft, place: int) -> Measure | None:
-    """Read the measure that begins at a place: a count, 'average delay', 'total', 'sales', or a
-    table; mark it used.
+    """Return the measure that begins at a place, and mark its words as used. It is a count,
+    'average delay', 'total', 'sales', or a table. Return None if no measure begins there.
     """
     if not 0 <= place < len(draft.meanings):
         return None
@@ -84,7 +85,7 @@ def _measure_at(draft: Draft, place: int) -> Measure | None:
 
 
 def fill_ranks(draft: Draft) -> None:
-    """Read superlatives, 'most', 'top 5 ... by' and 'sorted by'."""
+    """Turn superlatives, 'most', 'top 5 ... by' and 'sorted by' into ranks."""
     rules = {
         "order": _order,
         "top": _top,
@@ -105,8 +106,8 @@ def fill_ranks(draft: Draft) -> None:
 
 
 def _of_groups_before(draft: Draft, place: int, each: Meaning) -> list[Rank]:
-    """Read an extreme of the answer before: 'and the fewest?', 'which month had the most?'; empty
-    if it is about something else.
+    """Return the rank for an extreme of the previous answer, as in 'and the fewest?' or 'which
+    month had the most?'. Empty if the question is about something else.
     """
     prior = draft.prior
     if prior is None or len(prior.aggregates) != 1 or _closes(draft, place) is None:
@@ -126,8 +127,8 @@ def _of_groups_before(draft: Draft, place: int, each: Meaning) -> list[Rank]:
 
 
 def _closes(draft: Draft, place: int) -> int | None:
-    """Return the place of the counted thing after a superlative, -1 if the superlative ends the
-    question, None if it is about something else.
+    """Return the place of the counted thing after a superlative. Return -1 if the superlative ends
+    the question, None if it is about something else.
     """
     following = draft.after(place, over=("pron",), most=4)
     if following < 0 or following == draft.asked():
@@ -137,7 +138,7 @@ def _closes(draft: Draft, place: int) -> int | None:
 
 
 def _is_group(draft: Draft, prior: Query, place: int) -> bool:
-    """Return whether the answer before is grouped by the thing at a place."""
+    """Return whether the previous answer is grouped by the thing at a place."""
     thing = draft.meanings[place]
     if thing.kind == "unit":
         units = [item.unit for item in prior.group if isinstance(item, Bucket)]
@@ -150,7 +151,9 @@ def _is_group(draft: Draft, prior: Query, place: int) -> bool:
 
 
 def _limit(draft: Draft, place: int) -> int | None:
-    """Take the number beside a superlative: top 5, the 3 longest, 最高的5个."""
+    """Return the number beside a superlative, and mark it as used: top 5, the 3 longest, 最高的5个.
+    Return None if there is no such number.
+    """
     following = place + 1
     if draft.chinese and [each.text for each in draft.meanings[following : following + 1]] == [
         "的"
@@ -175,7 +178,9 @@ def _limit(draft: Draft, place: int) -> int | None:
 
 
 def _by(draft: Draft, place: int) -> Measure | None:
-    """Read the measure after 'by' or 'in terms of' that follows 'top' or 'most popular'."""
+    """Return the measure after 'by' or 'in terms of', for 'top' and 'most popular'. Return None if
+    there is none.
+    """
     for other in range(place + 1, len(draft.meanings)):
         if (
             draft.meanings[other].is_op("by", "order")
@@ -226,7 +231,7 @@ def _top(draft: Draft, place: int, each: Meaning) -> list[Rank]:
 
 
 def _is_desc(each: Meaning, column: Column | None) -> bool:
-    """Return whether the highest values come first. For "best" of delays, the lowest come first."""
+    """Return whether the highest values come first. For "best" delays, the lowest come first."""
     worse = (
         set(map(lemma, column.words)) & vocabulary().lists["worse"] if column is not None else ()
     )
@@ -234,7 +239,7 @@ def _is_desc(each: Meaning, column: Column | None) -> bool:
 
 
 def _cuts(draft: Draft) -> bool:
-    """Return whether 'the first 3' only cuts the answer before."""
+    """Return whether 'the first 3' only takes rows of the previous answer."""
     return (
         bool(draft.base)
         and not draft.named()
@@ -243,7 +248,7 @@ def _cuts(draft: Draft) -> bool:
 
 
 def _cut(draft: Draft, prior: Query, each: Meaning, limit: int) -> list[Rank]:
-    """Cut the answer before: its first rows, or its last rows by reversing the order."""
+    """Take the first rows of the previous answer, or its last rows by reversing the order."""
     if not prior.group and each.text.lower() == "top":
         draft.slots.limit = limit
         return []
@@ -267,7 +272,9 @@ def _cut(draft: Draft, prior: Query, each: Meaning, limit: int) -> list[Rank]:
 
 
 def _first(draft: Draft, place: int, each: Meaning) -> list[Rank]:
-    """'which of them was hired first', 'the last invoice': by the date of the rows asked about."""
+    """Return the rank for 'which of them was hired first' or 'the last invoice': by the date of the
+    rows that were asked about.
+    """
     limit = _limit(draft, place) or 1
     target = draft.after(place, most=2)
     if (
@@ -317,7 +324,9 @@ def _most(draft: Draft, place: int, each: Meaning) -> list[Rank]:
 
 
 def _counted_by_most(draft: Draft, place: int, each: Meaning) -> int:
-    """Return the place of the thing counted by 'most': after the word, else before it."""
+    """Return the place of the thing that 'most' counts. It is after the word, otherwise before it.
+    Raises `NoReadingError` if there is none.
+    """
     following = draft.meanings[min(place + 1, len(draft.meanings) - 1)].text
     behind = draft.chinese and "的" in (each.text[-1:], following)  # 航班最多的机场
     target = -1 if behind else draft.after(place, over=("late", "distinct"), most=4)
@@ -338,7 +347,10 @@ def _counted_by_most(draft: Draft, place: int, each: Meaning) -> int:
 
 
 def _most_of_a_measure(draft: Draft, target: int, column: Column, text: str) -> Measure:
-    """Read a column of numbers after 'most': its rows if it is a loose plural, else its sum."""
+    """Return the measure for 'most' and a column of numbers. It is the column's value or sum. If
+    the word is a plural that only resembles the column's name, the table's rows are counted
+    instead.
+    """
     counted = draft.meanings[target]
     noun = counted.text.lower()
     loose = counted.cost > costs.LOOSE_MEASURE
@@ -354,8 +366,8 @@ def _most_of_a_measure(draft: Draft, target: int, column: Column, text: str) -> 
 
 
 def _frequent(draft: Draft, place: int, each: Meaning) -> list[Rank]:
-    """'the most popular genre', 'busiest month for flights': rank by the rows that point at it, or
-    by the rows named.
+    """Return the rank for 'the most popular genre' or 'busiest month for flights', by the number of
+    rows that point at the thing, or by the rows that the question names.
     """
     limit = _limit(draft, place) or 1
     measure = _by(draft, place)
@@ -382,7 +394,9 @@ def _frequent(draft: Draft, place: int, each: Meaning) -> list[Rank]:
 
 
 def _dimension_meant(draft: Draft, dimension: str, thing: Meaning | None) -> tuple[str, list[str]]:
-    """Return the dimension of a superlative, "" if no column has it, and the tables to look in."""
+    """Return the dimension of a superlative and the tables to look in. The dimension is "" if no
+    column measures it.
+    """
     tables = [thing.table] if thing is not None and thing.kind == "table" else draft.spoken()[:1]
     for name in (dimension,) if dimension else ("size", "height", "price"):
         if dimension_columns(draft, name, tables):
@@ -449,7 +463,9 @@ def _superlative(draft: Draft, place: int, each: Meaning) -> list[Rank]:
 
 
 def _averaged(draft: Draft, place: int, column: Column) -> Measure:
-    """Return a column to rank by, or its average if the question ends with 'on average'."""
+    """Return the measure to rank by: the column, or its average if the question ends with 'on
+    average'.
+    """
     average = next(
         (
             n
@@ -465,7 +481,7 @@ def _averaged(draft: Draft, place: int, column: Column) -> Measure:
 
 
 def _is_of(column: Column, dimension: str) -> bool:
-    """Return whether a dimension fits a column; without a dimension any column fits."""
+    """Return whether a column measures a dimension. If `dimension` is empty, any column does."""
     return not dimension or bool(
         set(map(lemma, column.words))
         & {word.lstrip("-") for word in vocabulary().dimensions.get(dimension, ())}
@@ -473,7 +489,9 @@ def _is_of(column: Column, dimension: str) -> bool:
 
 
 def _measure_before(draft: Draft, place: int, dimension: str, each: Meaning) -> Measure | None:
-    """Read the measure before a superlative, with its function: 平均延误最高."""
+    """Return the measure before a superlative, with its function, as in 平均延误最高. Return None
+    if there is none.
+    """
     earlier = draft.before(place, over=("wh",), most=3)
     column = draft.column(draft.meanings[earlier]) if earlier >= 0 else None
     if earlier >= 0 and draft.meanings[earlier].is_op("dimension", "money"):
@@ -493,7 +511,9 @@ def _measure_before(draft: Draft, place: int, dimension: str, each: Meaning) -> 
 
 
 def _ranked(draft: Draft, place: int, target: int) -> bool:
-    """Return whether rows with the highest value are asked for, not the value itself."""
+    """Return whether the question asks for the rows with the highest value, and not for this value
+    itself.
+    """
     before = " ".join(draft.meanings[n].text for n in range(place))
     words = set(before.lower().split())
     asked = draft.asked()
@@ -507,7 +527,9 @@ def _ranked(draft: Draft, place: int, target: int) -> bool:
 
 
 def fill_functions(draft: Draft) -> None:
-    """Give each function (average, total, how much, how long) the column that it computes over."""
+    """Find the column that each function computes over. Functions are words such as average, total,
+    how much and how long.
+    """
     for place, each in reversed(draft.open("op")):
         if place in draft.used:
             continue
@@ -580,8 +602,8 @@ def _function(draft: Draft, place: int, each: Meaning) -> None:
 
 
 def _column_for(draft: Draft, func: str, place: int, target: int) -> int:
-    """Return the place of the column that the function at `place` applies to, -1 if there is
-    none.
+    """Return the place of the column that the function at `place` applies to, -1 if there is no
+    such column.
     """
     options = [target, draft.before(place, over=("wh",), most=4)]
     options += [n for n, _ in draft.open("column") if draft.is_measure(n) and abs(n - place) <= 7]
@@ -606,8 +628,8 @@ def _compute(draft: Draft, func: str, place: int) -> None:
 
 
 def _over_dimension(draft: Draft, func: str, place: int, other: int, op: Meaning) -> None:
-    """'average length', 'total sales', 'how old on average': only tables that the question names
-    are used.
+    """Add the measure for 'average length', 'total sales' or 'how old on average'. Only columns of
+    tables that the question names are used.
     """
     draft.use(place, other)
     if op.is_op("money"):
@@ -621,8 +643,9 @@ def _over_dimension(draft: Draft, func: str, place: int, other: int, op: Meaning
 
 
 def _over_table(draft: Draft, func: str, place: int, target: int, each: Meaning) -> None:
-    """'average invoice', 'total payments': the one amount of the table; 'total flights': how
-    many.
+    """Add the measure for a function of a table. 'average invoice' and 'total payments' mean the
+    only amount of the table; 'total flights' means the number of rows. Raises `NoReadingError` if
+    neither fits.
     """
     name = draft.meanings[target].table
     amounts = [
@@ -644,8 +667,8 @@ def _over_table(draft: Draft, func: str, place: int, target: int, each: Meaning)
 
 
 def _dimension_key(draft: Draft, dimension: str, tables: list[str], text: str) -> Key:
-    """Return the column that measures a dimension, if it is a number that grows with the
-    dimension.
+    """Return the column that measures a dimension. Raises `NoReadingError` unless it is a column of
+    numbers that grow with the dimension.
     """
     column, sign = best_dimension(draft, dimension, tables, text)
     if sign < 0 or not column.is_measure:
@@ -715,8 +738,8 @@ def _count(draft: Draft, place: int, each: Meaning) -> None:
 
 
 def _thing_counted(draft: Draft, place: int) -> tuple[int, bool]:
-    """Return the place of the thing that "how many" at `place` counts, and whether only distinct
-    ones count.
+    """Return the place of the thing that "how many" at `place` counts, -1 if there is none. Also
+    return whether each thing counts only once.
     """
     target = draft.after(place, over=("distinct", "wh", "list", "late", "pron"), most=5)
     distinct = any(draft.meanings[n].is_op("distinct") for n in range(place, max(place, target)))
@@ -732,8 +755,8 @@ def _thing_counted(draft: Draft, place: int) -> tuple[int, bool]:
 
 
 def _count_of_column(draft: Draft, thing: Meaning, column: Column, text: str) -> Measure:
-    """Return the measure for "how many" of a column: the sum of an amount, else the count of
-    distinct values.
+    """Return the measure for "how many" and a column. It is the sum if the column holds amounts,
+    otherwise the number of different values.
     """
     if not column.is_measure:
         return Measure("count", column.table, column.name, distinct=True)
@@ -742,7 +765,9 @@ def _count_of_column(draft: Draft, thing: Meaning, column: Column, text: str) ->
 
 
 def _is_one_thing(draft: Draft, place: int) -> bool:
-    """Return whether a table is named in the singular beside one of its rows: 'in genre Rock'."""
+    """Return whether a table is named in the singular beside one of its rows, as in 'in genre
+    Rock'.
+    """
     thing = draft.meanings[place]
     if thing.kind not in ("table", "column") or is_plural(thing.text.lower().split()[-1]):
         return False
@@ -755,8 +780,9 @@ def _is_one_thing(draft: Draft, place: int) -> bool:
 
 
 def _held(draft: Draft, name: str, text: str) -> str:
-    """Return the table whose rows are counted 'in genre Rock': the table of the query before, else
-    the only table that points at genres.
+    """Return the table whose rows are counted in questions such as 'how many in genre Rock'. It is
+    the table of the previous query, or else the only table that points at genres. Raises
+    `NoReadingError` if there are several.
     """
     way = draft.catalog.path(draft.base, name) if draft.base else None
     if way and all(step.up for step in way):
@@ -768,8 +794,9 @@ def _held(draft: Draft, name: str, text: str) -> str:
 
 
 def _counted(draft: Draft, place: int) -> str:
-    """Return the table whose rows are counted if no table follows: the one named last, the table of
-    the values, the table of the query before, or the only table.
+    """Return the table whose rows are counted if no table is named after "how many". It is the last
+    table named before, the table of the values, the table of the previous query, or the only table.
+    Return "" if it is unknown.
     """
     before = [n for n, each in enumerate(draft.meanings[:place]) if each.kind == "table"]
     if before:
@@ -786,7 +813,7 @@ def _counted(draft: Draft, place: int) -> str:
 
 
 def fill_groups(draft: Draft) -> None:
-    """Read the group keys: 'per month', 'for each carrier and origin', 'by genre'."""
+    """Turn 'per month', 'for each carrier and origin' and 'by genre' into group keys."""
     for place, each in draft.open("op"):
         if not each.is_op("each", "by") or place in draft.used:
             continue
@@ -844,7 +871,9 @@ _DEAR = (
 
 
 def fill_rest(draft: Draft) -> None:
-    """Use the remaining meanings: tables and columns are shown; unused operations add a price."""
+    """Use the meanings that are left: tables and columns are shown, and a leftover operation may
+    raise `NoReadingError`.
+    """
     asked = draft.asked()
     for place, each in draft.open("unit"):
         _show_unit(draft, place, each, asked)

@@ -1,5 +1,5 @@
-"""Offer the built-in analyst as a LangChain chat model: tool calls, streaming, usage numbers; no
-weights, no network.
+"""The built-in analyst as a LangChain chat model with tool calls, streaming and usage numbers. It
+has no weights and uses no network.
 """
 
 import hashlib
@@ -30,15 +30,15 @@ _WORDS = re.compile(r"\S+\s*|\s+")
 
 
 class BuiltInAnalyst(BaseChatModel):
-    """Answer questions about a database by rules; it knows the database only through the tools
-    bound to it.
+    """Answers questions about a database by rules. It knows the database only through the tools
+    that are bound to it.
 
-    The same messages get the same answer. Its usage numbers are counted as the graph counts tokens,
-    since it has no tokenizer of its own.
+    The same messages always give the same answer. The analyst has no tokenizer of its own, so its
+    usage numbers are counted in the way in which the graph counts tokens.
     """
 
     writes_summaries: ClassVar[bool] = False
-    """It writes no summaries of conversations: code does that for it."""
+    """False, because this model writes no summaries of conversations. Code writes them instead."""
 
     model_name: str = MODEL_NAME
     encoding: str = "o200k_base"  # what the graph counts its messages with
@@ -57,7 +57,7 @@ class BuiltInAnalyst(BaseChatModel):
         tool_choice: str | None = None,
         **kwargs: Any,
     ) -> Runnable[LanguageModelInput, AIMessage]:
-        """Bind tools; only their names matter to this model."""
+        """Bind tools. This model uses only their names."""
         bound = {"tools": [convert_to_openai_tool(tool) for tool in tools], **kwargs}
         return self.bind(**bound, **({"tool_choice": tool_choice} if tool_choice else {}))
 
@@ -87,8 +87,8 @@ class BuiltInAnalyst(BaseChatModel):
             yield chunk
 
     def answer(self, messages: Sequence[BaseMessage], tools: Sequence[Any] = ()) -> AIMessage:
-        """Return the message that follows `messages`: tool calls or the worded answer, with
-        usage.
+        """Return the message that follows `messages`, with usage numbers: it contains tool calls or
+        the text of the answer.
         """
         names = frozenset(tool["function"]["name"] for tool in tools)
         decision = as_colleague(messages, names) or decide(
@@ -112,7 +112,9 @@ class BuiltInAnalyst(BaseChatModel):
         )
 
     def _chunks(self, message: AIMessage) -> Iterator[ChatGenerationChunk]:
-        """Cut a message into word-wise chunks; tool calls and usage come with the last."""
+        """Yield a message in chunks of one word each. The last chunk has the tool calls and the
+        usage.
+        """
         for word in _WORDS.findall(str(message.content)):
             yield ChatGenerationChunk(message=AIMessageChunk(content=word))
         calls = [
@@ -135,8 +137,8 @@ class BuiltInAnalyst(BaseChatModel):
 
 
 def _call_id(messages: Sequence[BaseMessage], call: Call, place: int) -> str:
-    """Return an id that no earlier call of the thread has. The same view always gives the same
-    id.
+    """Return an id for a tool call that no earlier call of the thread has. The same messages always
+    give the same id.
     """
     last = (messages[-1].id, str(messages[-1].text)) if messages else ()
     key = json.dumps([len(messages), last, call.name, call.args, place], sort_keys=True)

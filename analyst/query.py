@@ -1,4 +1,4 @@
-"""Define a small typed subset of SELECT, write it as SQL, and read it back."""
+"""A small typed subset of SELECT, which can be written as SQL and read back."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -19,7 +19,7 @@ Unit = Literal["year", "month", "month_of_year", "quarter", "day", "hour", "week
 
 @dataclass(frozen=True)
 class Col:
-    """A column of a table of the query."""
+    """A column of one of the query's tables."""
 
     table: str
     name: str
@@ -27,7 +27,7 @@ class Col:
 
 @dataclass(frozen=True)
 class Bucket:
-    """A date column cut to a unit."""
+    """A unit of a date column, such as its month."""
 
     col: Col
     unit: Unit
@@ -35,7 +35,7 @@ class Bucket:
 
 @dataclass(frozen=True)
 class Agg:
-    """An aggregate; without `arg` a count of rows."""
+    """An aggregate. Without `arg` it is a count of rows."""
 
     func: Func
     arg: Col | None = None
@@ -44,8 +44,8 @@ class Agg:
 
 @dataclass(frozen=True)
 class Ratio:
-    """One aggregate divided by another, times a number; `where` restricts the rows of the first. It
-    is written as SQL but never read back.
+    """One aggregate divided by another and multiplied by `times`. `where` restricts the rows of the
+    first aggregate (`above`). A ratio is written as SQL, but never read back.
     """
 
     name: str
@@ -60,11 +60,12 @@ Scalar = Col | Bucket | Agg | Ratio
 
 @dataclass(frozen=True)
 class Condition:
-    """`left op value`, or its negation if `negated`.
+    """The condition `left op value`, or its negation if `negated` is True.
 
-    With = <> < <= > >= the value is one value, or an aggregate over the table of `left`; with
-    "between" a pair, both included; with "in" some values or a query; with "contains", "starts" and
-    "ends" a text whose case does not count; with "null" there is no value.
+    The value depends on `op`. For = <> < <= > >= it is a single value, or an aggregate over the
+    table of `left`. For "between" it is a pair, both ends included. For "in" it is a tuple of
+    values or a query. For "contains", "starts" and "ends" it is a text, whose case does not matter.
+    For "null" there is no value.
     """
 
     left: Scalar
@@ -74,24 +75,24 @@ class Condition:
 
     @property
     def query(self) -> "Query | None":
-        """Return the subquery of a condition "in", None for any other condition."""
+        """Return the subquery of an "in" condition, None for any other condition."""
         return self.value if isinstance(self.value, Query) else None
 
     @property
     def is_filled(self) -> bool:
-        """Return whether the condition only says that there is a value."""
+        """Return whether the condition only says that `left` is not NULL."""
         return self.op == "null" and self.negated
 
 
 def filled(left: Scalar) -> Condition:
-    """Return the condition that there is a value."""
+    """Return the condition that `left` is not NULL."""
     return Condition(left, "null", negated=True)
 
 
 @dataclass(frozen=True)
 class Join:
-    """A table joined on equality of one of its columns with a column of a table already joined. If
-    `outer`, rows without a partner are kept.
+    """A table that is joined where one of its columns equals a column of a table joined before. If
+    `outer` is True, rows without a partner are kept.
     """
 
     table: str
@@ -102,14 +103,14 @@ class Join:
 
 @dataclass(frozen=True)
 class Order:
-    """One sort key."""
+    """One sort key of a query."""
 
     by: Scalar
     desc: bool = False
 
 
 def tables_within(conditions: "Iterable[Condition]") -> Iterator[str]:
-    """Yield the tables of the subqueries of some conditions."""
+    """Yield the tables that are read by the subqueries in these conditions."""
     for condition in conditions:
         if condition.query:
             yield from condition.query.tables
@@ -117,7 +118,7 @@ def tables_within(conditions: "Iterable[Condition]") -> Iterator[str]:
 
 @dataclass(frozen=True)
 class Query:
-    """One SELECT; an empty `select` means all columns."""
+    """One SELECT. An empty `select` stands for all columns."""
 
     base: str
     joins: tuple[Join, ...] = ()
@@ -132,13 +133,13 @@ class Query:
 
     @property
     def tables(self) -> tuple[str, ...]:
-        """Return every table that the query reads, its base first."""
+        """Return every table that the query reads, the base table first."""
         own = (self.base, *(join.table for join in self.joins))
         return tuple(dict.fromkeys((*own, *tables_within(self.where))))
 
     @property
     def aggregates(self) -> tuple[Agg, ...]:
-        """Return the aggregates that the query computes."""
+        """Return the aggregates among the selected items."""
         return tuple(item for item in self.select if isinstance(item, Agg))
 
 
@@ -158,7 +159,9 @@ _FORMATS = {"year": "%Y", "month_of_year": "%m", "hour": "%H", "weekday": "%w"}
 
 @cache
 def _bucket_forms(dialect: str) -> dict[Unit, str]:
-    """Return the SQL by which a dialect computes each part of a date; `{}` stands for the date."""
+    """Return the SQL with which a dialect computes each unit of a date. `{}` stands for the
+    date.
+    """
     if dialect == "sqlite":
         forms = {
             unit: f"CAST(STRFTIME('{form}', {{}}) AS INTEGER)" for unit, form in _FORMATS.items()
@@ -205,14 +208,16 @@ class _Writer:
         return " ".join([*parts, *(f"{word} {text}" for word, text in clauses.items() if text)])
 
     def name(self, name: str) -> str:
-        """Return a name, quoted where it must be; PostgreSQL folds capitals that are not quoted."""
+        """Return a name, with quotes if it needs them. PostgreSQL turns names without quotes into
+        lower case.
+        """
         special = not _PLAIN.fullmatch(name) or name.lower() in vocabulary().lists["reserved"]
         folded = self.dialect == "postgres" and name != name.lower()
         return '"' + name.replace('"', '""') + '"' if special or folded else name
 
     def order(self, order: Order) -> str:
-        """Return a sort key with missing values last. By default SQLite puts them first in
-        ascending order, PostgreSQL in descending order.
+        """Return the SQL of a sort key with missing values last. Without NULLS LAST, SQLite would
+        put them first in ascending order, and PostgreSQL in descending order.
         """
         unusual = self.dialect == ("postgres" if order.desc else "sqlite")
         return f"{self.scalar(order.by)} {'DESC' if order.desc else 'ASC'}{' NULLS LAST' * unusual}"
@@ -290,11 +295,11 @@ _COMPARED: dict[type[exp.Expr], str] = {
 
 
 class NotReadableError(Exception):
-    """This SQL is outside of the subset."""
+    """The SQL is outside of the subset that can be read."""
 
 
 def read_sql(sql: str, dialect: str) -> Query | None:
-    """Return the query of an SQL text, None if it is outside of the subset."""
+    """Return the query of an SQL text, None if the text is outside of the subset."""
     try:
         return _Reader(dialect).query(statement(sql, dialect))
     except (RefusedError, NotReadableError, RecursionError):
@@ -303,7 +308,9 @@ def read_sql(sql: str, dialect: str) -> Query | None:
 
 @cache
 def _buckets(dialect: str) -> dict[str, Unit]:
-    """Return the unit of each part of a date, by the text that `_bare` gives for it."""
+    """Return the unit for each SQL expression that computes one. The keys are texts as `_bare`
+    returns them.
+    """
     forms = {
         unit: statement(f"SELECT {form.format('x')}", dialect)
         for unit, form in _bucket_forms(dialect).items()
@@ -312,7 +319,7 @@ def _buckets(dialect: str) -> dict[str, Unit]:
 
 
 def _bare(node: exp.Expr) -> str:
-    """Return the text of a node with every column called x."""
+    """Return the SQL of a node in which every column is called x."""
     return written(
         node.transform(lambda each: exp.column("x") if isinstance(each, exp.Column) else each), ""
     )

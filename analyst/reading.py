@@ -1,5 +1,5 @@
-"""Read a question, alone or as a continuation of the query before, whose slots cost nothing. The
-cheapest reading wins.
+"""Read a question, alone or as a continuation of the previous query. What is taken over from the
+previous query costs nothing. The cheapest reading wins.
 """
 
 import itertools
@@ -47,8 +47,8 @@ _RULES = (
 
 @dataclass(frozen=True)
 class Reading:
-    """A whole reading: its query, its price, and the user's words that cost, the most expensive
-    first.
+    """The reading of a whole question: its query (None if it has none), its price, and those of the
+    user's words that had a price, the most expensive first.
     """
 
     query: Query | None
@@ -64,7 +64,9 @@ def read_question(
     *,
     chinese: bool = False,
 ) -> Reading:
-    """Return the cheapest reading of a question; its query is None if no path gives one."""
+    """Return the cheapest reading of a question. Its query is None if the question cannot be
+    read.
+    """
     meanings = all_meanings(tokens, catalog, values)
     leads, elliptical = goes_on(tokens)
     ways: list[tuple[Query | None, float, list[Path]]] = []
@@ -88,8 +90,8 @@ def read_question(
 
 
 def goes_on(tokens: list[Token]) -> tuple[bool, bool]:
-    """Return whether a question says that it continues the one before, and whether it is too short
-    to be read alone.
+    """Return two flags: whether a question says itself that it continues the previous one, and
+    whether it is too short to be read alone.
     """
     words = [token.word for token in tokens if token.kind not in ("comma", "stop")]
     phrases = vocabulary().phrases
@@ -106,13 +108,15 @@ def goes_on(tokens: list[Token]) -> tuple[bool, bool]:
 
 
 def is_fragment(tokens: list[Token]) -> bool:
-    """Return whether a question only narrows or regroups: "from JFK only", "by manufacturer"."""
+    """Return whether a question only adds a condition or a group: "from JFK only", "by
+    manufacturer".
+    """
     _, elliptical = goes_on(tokens)
     return elliptical and bool(tokens) and tokens[0].word in vocabulary().lists["fragment_openers"]
 
 
 def operations_in(tokens: list[Token]) -> set[str]:
-    """Return the operations that the words of a question may mean."""
+    """Return the names of all operations that the words of a question may mean."""
     words = [token.word for token in tokens if token.kind not in ("comma", "stop")]
     phrases = vocabulary().phrases
     operations: set[str] = set()
@@ -141,8 +145,8 @@ def _read(
 
 
 def go_on(draft: Draft, prior: Query) -> Query:
-    """Return the query before, edited by the slots of the question. Raises NoReadingError if
-    nothing changes.
+    """Return the previous query, changed as the slots of the question say. Raises `NoReadingError`
+    if nothing changes or the change is not clear.
     """
     slots = draft.slots
     pointing = any(each.is_op("pron") for each in draft.meanings)
@@ -186,7 +190,9 @@ def go_on(draft: Draft, prior: Query) -> Query:
 
 
 def _other_table(slots: Slots, prior: Query) -> str:
-    """Return the table that a question counts or names, "" if it is the one before."""
+    """Return the table that a question counts or names, "" if this is the table of the previous
+    query.
+    """
     counted = [each.table for each in slots.measures if each.func == "count" and not each.column]
     if slots.measures and not counted:
         return ""
@@ -195,8 +201,8 @@ def _other_table(slots: Slots, prior: Query) -> str:
 
 
 def _on_other_table(draft: Draft, prior: Query, table: str) -> Query:
-    """Return the query before, moved to another table: after a count its rows are counted, after a
-    list they are listed.
+    """Return the previous query moved to another table: if it counted rows, the rows of this table
+    are counted; if it listed rows, they are listed.
     """
     slots = draft.slots
     if not slots.measures and not slots.ranks:
@@ -210,15 +216,17 @@ def _on_other_table(draft: Draft, prior: Query, table: str) -> Query:
 
 
 def _is_ambiguous(old: Condition, new: Condition) -> bool:
-    """Return whether two conditions narrow rows by one table in different roles."""
+    """Return whether two conditions lead to the same table by different keys, such as origin and
+    destination.
+    """
     if old.query is None or new.query is None or old.query.base != new.query.base:
         return False
     return _subject(old) != _subject(new)
 
 
 def _merged(old: Iterable[Condition], new: list[Condition]) -> tuple[Condition, ...]:
-    """Return the old and new conditions; a new one replaces old ones on the same column or
-    table.
+    """Return the old and the new conditions together. A new condition replaces old conditions on
+    the same column or table.
     """
     replaced = {_subject(cond) for cond in new}
 
@@ -229,8 +237,8 @@ def _merged(old: Iterable[Condition], new: list[Condition]) -> tuple[Condition, 
 
 
 def _contradicts(old: Condition, new: Condition) -> bool:
-    """Return whether both conditions fix the same key, one by its value and one by the row it
-    points at.
+    """Return whether both conditions fix the same foreign key: one by its value, the other by the
+    row that it points at.
     """
     if old.left != new.left or old.negated or new.negated:
         return False
@@ -238,8 +246,8 @@ def _contradicts(old: Condition, new: Condition) -> bool:
 
 
 def _without_pins(where: tuple[Condition, ...], group: Sequence[Scalar]) -> tuple[Condition, ...]:
-    """Leave out conditions that fix a group key to one value: after March, "per month" means all
-    months.
+    """Remove conditions that fix a group key to one value: after a question about March, "per
+    month" means all months.
     """
     groups = {_same_date(item) for item in group}
     return tuple(cond for cond in where if not (_pins_one(cond) and _pinned(cond) & groups))
@@ -258,8 +266,8 @@ def _pins_one(cond: Condition) -> bool:
 
 
 def _same_date(item: Scalar) -> Scalar:
-    """Return the month of any year for a month of one year: a question calls both by the same
-    name.
+    """Return a month of one year as a month of any year, and any other item unchanged. Questions
+    call both by the same name.
     """
     if isinstance(item, Bucket) and item.unit == "month":
         return replace(item, unit="month_of_year")
@@ -267,7 +275,9 @@ def _same_date(item: Scalar) -> Scalar:
 
 
 def _subject(cond: Condition) -> object:
-    """Return what a condition is about: a column, a part of a date, a column of another table."""
+    """Return what a condition is about: a column, a part of a date, or a column of another
+    table.
+    """
     if cond.query:
         inner = cond.query.where[-1] if cond.query.where else None
         return (

@@ -1,4 +1,4 @@
-"""Hold the schema that the tools described: tables, columns, keys, and the ways to join them."""
+"""The schema that the tools described: tables, columns and keys, and the ways to join tables."""
 
 import heapq
 import itertools
@@ -31,12 +31,14 @@ OPPOSITES = {
     "False": "True",
     "否": "是",
 }
-"""The word for yes by the word for no, for a column whose known values are only the word for no."""
+"""The word for yes that belongs to each word for no. It is used for a column in which only the word
+for no has been seen.
+"""
 
 
 @dataclass(frozen=True)
 class Column:
-    """One column: declared type, key marks, and the sample values that were shown."""
+    """One column: its declared type, whether it is a key, and the sample values that were shown."""
 
     table: str
     name: str
@@ -48,17 +50,19 @@ class Column:
 
     @cached_property
     def words(self) -> tuple[str, ...]:
-        """Return the words of its name, abbreviations spelled out."""
+        """Return the words of the column's name, with abbreviations spelled out."""
         return expanded(self.name)
 
     @cached_property
     def seen(self) -> list[object]:
-        """Return the samples that are not NULL."""
+        """Return the sample values that are not NULL."""
         return [value for value in self.samples if value is not None]
 
     @cached_property
     def is_date(self) -> bool:
-        """Return whether it holds dates: by type, or texts that look like ISO dates."""
+        """Return whether the column holds dates, by its type, or because its samples look like ISO
+        dates.
+        """
         return (
             True
             if _DATE_TYPE.search(self.type)
@@ -68,7 +72,7 @@ class Column:
 
     @cached_property
     def is_number(self) -> bool:
-        """Return whether it holds numbers."""
+        """Return whether the column holds numbers."""
         numbers = bool(self.seen) and all(isinstance(value, int | float) for value in self.seen)
         return not (self.is_date or self.type.upper().startswith("BOOL")) and (
             numbers or bool(_NUMBER_TYPE.search(self.type))
@@ -76,7 +80,7 @@ class Column:
 
     @cached_property
     def is_id(self) -> bool:
-        """Return whether it is a key rather than a measure."""
+        """Return whether the column is a key or a code, and so not a measure."""
         return (
             self.primary
             or bool(self.references)
@@ -85,12 +89,12 @@ class Column:
 
     @cached_property
     def is_measure(self) -> bool:
-        """Return whether its numbers can be added up, averaged or compared."""
+        """Return whether the column's numbers can be added up, averaged or compared."""
         return self.is_number and not self.is_id and self.words not in (("number",), ("phone",))
 
     @cached_property
     def is_year(self) -> bool:
-        """Return whether it holds years as numbers."""
+        """Return whether the column holds years as numbers."""
         years = bool(self.seen) and all(
             str(value).isdigit() and 1500 <= int(str(value)) <= 2100 for value in self.seen
         )
@@ -98,8 +102,8 @@ class Column:
 
     @cached_property
     def is_clock(self) -> bool:
-        """Return whether its numbers are only months, days, hours or minutes, or times of day as
-        HHMM.
+        """Return whether the column's numbers are only parts of a date, such as months or hours, or
+        times of day in the form HHMM.
         """
         return self.is_number and (
             self.name.casefold() in ("month", "week", "weekday", "day", "hour", "minute", "second")
@@ -108,7 +112,7 @@ class Column:
 
     @cached_property
     def is_name(self) -> bool:
-        """Return whether it names its row."""
+        """Return whether the column holds names of the rows."""
         return not self.is_number and (
             bool(vocabulary().lists["names"] & {*self.words})
             or self.name.lower().endswith(("name", "名"))
@@ -116,13 +120,13 @@ class Column:
 
     @cached_property
     def is_binary(self) -> bool:
-        """Return whether it holds bytes."""
+        """Return whether the column holds bytes."""
         return bool(re.search("BLOB|BYTEA|BINARY", self.type, re.IGNORECASE))
 
     @cached_property
     def truth(self) -> Value | None:
-        """Return the value that means yes in a column of flags, None if the column is not one of
-        flags.
+        """Return the value that means yes in a column of flags. Return None if the column does not
+        hold flags.
         """
         lists = vocabulary().lists
         if self.is_id or self.type.upper().startswith("BOOL"):
@@ -144,7 +148,7 @@ class Column:
 
     @cached_property
     def unit(self) -> str:
-        """Return the unit given by its name or comment, "" if neither gives one."""
+        """Return the unit that the column's name or comment tells, "" if neither tells one."""
         units = vocabulary().units
         units_named = [
             units[word].name
@@ -161,7 +165,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """One table or view; `described` once its types and keys are known."""
+    """One table or view. `described` is True if its types and keys are known."""
 
     name: str
     kind: str = "table"
@@ -172,7 +176,7 @@ class Table:
 
     @cached_property
     def words(self) -> tuple[str, ...]:
-        """Return the words of its name."""
+        """Return the words of the table's name, without words such as "tbl"."""
         words = tuple(
             word for word in expanded(self.name) if word not in ("tbl", "dim", "fact", "table")
         )
@@ -180,12 +184,14 @@ class Table:
 
     @cached_property
     def by_name(self) -> dict[str, Column]:
-        """Return its columns by case-folded name."""
+        """Return the columns of the table by their case-folded names."""
         return {column.name.casefold(): column for column in self.columns}
 
     @cached_property
     def key(self) -> tuple[Column, ...]:
-        """Return the primary key, or the column that looks like one."""
+        """Return the columns of the primary key. If none is declared, return the first column if it
+        looks like a key.
+        """
         declared = tuple(column for column in self.columns if column.primary)
         own = {lemma(word) for word in self.words}
         return declared or tuple(
@@ -196,7 +202,9 @@ class Table:
 
     @cached_property
     def names(self) -> tuple[Column, ...]:
-        """Return the columns that name a row: first and last name, or the best name."""
+        """Return the columns that name a row: first and last name of people, or the column with the
+        best name.
+        """
         candidates = [
             column
             for column in self.columns
@@ -223,7 +231,9 @@ class Table:
         return tuple(people[:2] if len(people) > 1 else (exact or called)[:1])
 
     def part(self, unit: str) -> Column | None:
-        """Return the column of numbers that is named after a part of a date: month, hour."""
+        """Return the column of numbers that is named after a part of a date, such as month or hour.
+        Return None if there is none.
+        """
         column = self.by_name.get(unit)
         return (
             column
@@ -236,7 +246,9 @@ class Table:
 
 @dataclass(frozen=True)
 class Reference:
-    """A column of `many` that points at a column of `one`."""
+    """A foreign key: the column `column` of the table `many` points at `target` of the table `one`.
+    `sure` is False if it is only inferred.
+    """
 
     many: str
     column: str
@@ -247,8 +259,8 @@ class Reference:
 
 @dataclass(frozen=True)
 class Step:
-    """One join from `here` to `there`; `up` if each row of `here` matches at most one of
-    `there`.
+    """One join from the table `here` to the table `there`. `up` is True if each row of `here`
+    matches at most one row of `there`.
     """
 
     here: str
@@ -257,40 +269,42 @@ class Step:
     there_column: str
     up: bool
     rivals: int = 0
-    """How many other keys between the same two tables fit the question equally well."""
+    """How many other keys between the two tables fit the question equally well."""
 
 
 @dataclass(frozen=True, eq=False)
 class Catalog:
-    """All that the messages tell about the database."""
+    """Everything that the messages tell about the database."""
 
     dialect: str = "sqlite"
     tables: dict[str, Table] = field(default_factory=dict)
     pages: int = 1
     total: int = 0
     carded: frozenset[str] = frozenset()
-    """Tables known only from the schema's card, so without samples and comments."""
+    """Tables that are known only from the schema's card, and so without samples and comments."""
 
     def table(self, name: str) -> Table | None:
-        """Return a table by name, whatever its case."""
+        """Return the table with this name in any case, None if there is none."""
         return self.tables.get(name.casefold())
 
     def column(self, table: str, name: str) -> Column | None:
-        """Return a column by names, whatever their case."""
+        """Return a column by the names of table and column, in any case. Return None if there is
+        none.
+        """
         of_table = self.table(table)
         return of_table.by_name.get(name.casefold()) if of_table else None
 
     @cached_property
     def plain(self) -> tuple[Table, ...]:
-        """Return the tables that are not views; the views if there are no others."""
+        """Return the tables that are not views. If there are only views, return these."""
         return tuple(table for table in self.tables.values() if table.kind == "table") or tuple(
             self.tables.values()
         )
 
     @cached_property
     def references(self) -> tuple[Reference, ...]:
-        """Return every key that points at another table: declared ones, then those inferred from
-        names.
+        """Return every key that points at another table: first the declared keys, then those
+        inferred from names.
         """
         declared = list(itertools.chain.from_iterable(map(self._declared, self.plain)))
         known = {(each.many, each.column) for each in declared}
@@ -311,8 +325,8 @@ class Catalog:
                     yield Reference(table.name, column.name, other.name, name.strip('"'))
 
     def _paired(self, declared: list[Reference]) -> Iterator[Reference]:
-        """Let a destination column point at the table that the origin column of the same table
-        points at, even if no key says so.
+        """Yield keys for columns that form a pair with a declared key, such as destination and
+        origin. Both then point at the same table, even if only one of the keys is declared.
         """
         ends = [vocabulary().lists[name] for name in ("from_names", "to_names")]
         for each, (mine, others) in itertools.product(declared, (ends, ends[::-1])):
@@ -327,8 +341,8 @@ class Catalog:
                     yield Reference(each.many, column.name, each.one, each.target, sure=False)
 
     def _inferred(self, many: Table, one: Table) -> Iterator[Reference]:
-        """Infer a key by names: x.country_id points at country.id, a shared name at the key of
-        another table.
+        """Yield keys that names suggest: `country_id` points at `country.id`, and a column with the
+        name of another table's key points at this key.
         """
         if many.name == one.name or len(one.key) != 1:
             return
@@ -370,10 +384,10 @@ class Catalog:
     def path(
         self, source: str, target: str, roles: frozenset[str] = frozenset()
     ) -> tuple[Step, ...] | None:
-        """Return the cheapest joins from one table to another, None when there are none.
+        """Return the cheapest joins from one table to another, None if there is no way.
 
-        A step down after a step up has a high price: two tables that point at the same third one
-        are otherwise unrelated.
+        A step down after a step up has a high price, because two tables that point at the same
+        third table are otherwise unrelated.
         """
         order = itertools.count()
         queue: list[tuple[float, int, str, bool, tuple[Step, ...]]] = [
@@ -426,10 +440,11 @@ class Catalog:
 
 @lru_cache(maxsize=16)
 def read_catalog(answers: tuple[tuple[str, str], ...], card: str = "") -> Catalog | None:
-    """Return the catalogue given by answers of list_tables ("list" for a whole page, "search") and
-    describe_tables, else by the card.
+    """Return the catalogue given by answers of list_tables and describe_tables, and by the schema's
+    card. The kind of an answer is "list" for a whole page, "search" or "describe". Return None if
+    nothing tells the dialect.
 
-    The same answers give the same object, so that what is derived from it is computed once.
+    The same answers give the same object, so that everything derived from it is computed only once.
     """
     dialect = ""
     pages = 1
@@ -508,8 +523,8 @@ _CUT = re.compile(r"…|, and [\d,]+ more$")
 
 
 def read_card(text: str) -> Catalog | None:
-    """Return the tables on the schema's card of a system prompt, None unless it has every column of
-    every table.
+    """Return the tables on the schema's card in a system prompt. Return None unless the card has
+    every table with every column.
     """
     card = _CARD.search(text)
     tables: dict[str, Table] = {}

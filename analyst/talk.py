@@ -1,5 +1,5 @@
-"""Word every answer: greetings, help, recalled messages, charts, declines, and results. Recognise
-small talk.
+"""Write the texts of all answers: greetings, help, recalled messages, charts, declined questions
+and results. Also recognise small talk.
 """
 
 import re
@@ -26,12 +26,14 @@ _PHRASES = resources.files("longtable.analyst") / "data" / "talk.toml"
 
 @cache
 def _texts() -> dict[str, dict[str, list[str]]]:
-    """Read the texts of answers and the patterns of small talk, once."""
+    """Return the texts of answers and the patterns of small talk. The file is read only once."""
     return tomllib.loads(_PHRASES.read_text(encoding="utf-8"))
 
 
 class DeclineError(Exception):
-    """A question that gets no answer: why, and the user's own words that it is about."""
+    """The analyst declines a question. `reason` says why, and `words` are the user's words that
+    caused it.
+    """
 
     def __init__(self, reason: str, *words: str, near: tuple[str, ...] = ()) -> None:
         super().__init__(reason)
@@ -41,13 +43,13 @@ class DeclineError(Exception):
 
 
 def say(name: str, language: str, **values: object) -> str:
-    """Return one of the sentences in a language."""
+    """Return the sentence `name` in a language, with `values` filled in."""
     return _texts()["said"][name][language == "zh"].format(**values)
 
 
 def without_introduction(answer: str) -> str:
-    """Return an answer without the note on what this model is, which the first answer of a
-    conversation carries.
+    """Return an answer without the note on what this model is. The first answer of a conversation
+    has this note.
     """
     for text in _texts()["said"]["introduction"]:
         answer = answer.replace(text, "")
@@ -65,7 +67,9 @@ def _kinds() -> dict[str, re.Pattern[str]]:
 
 
 def kind_of(question: str) -> str:
-    """Return the kind of small talk that a question is, "" for a question about the data."""
+    """Return the kind of small talk that a question is, such as "greeting". Return "" for a
+    question about the data.
+    """
     kinds = _kinds()
     if kinds["rule"].search(question):
         return "rule"
@@ -74,7 +78,7 @@ def kind_of(question: str) -> str:
 
 
 def described_name(question: str) -> str:
-    """Return the table that a question wants described."""
+    """Return the name of the table that a question wants described, "" if it names none."""
     match = _kinds()["describe"].match(question)
     return next((group for group in match.groups() if group), "").strip() if match else ""
 
@@ -85,8 +89,8 @@ _RECALL_CHINESE = re.compile(
 
 
 def best_match(question: str, questions: Sequence[str]) -> int | None:
-    """Return the place of the earlier question most like `question` by content words; of equally
-    good ones the latest.
+    """Return the place of the earlier question that is most like `question`, by content words.
+    Among equally good questions, the latest counts. Return None if none is alike.
     """
     words = content_words(question)
     best: tuple[float, int] | None = None
@@ -103,7 +107,7 @@ def best_match(question: str, questions: Sequence[str]) -> int | None:
 
 
 def _likeness(word: str, other: str) -> float:
-    """Compare two words. Chinese words are alike only if they are equal."""
+    """Return how alike two words are. Chinese words are alike only if they are equal."""
     return likeness(word, other) if word.isascii() else float(word == other)
 
 
@@ -116,8 +120,8 @@ def _is_extra(other: str, words: Iterable[str]) -> bool:
 
 
 def content_words(text: str) -> list[str]:
-    """Return the content words, without words of grammar and of asking; Chinese text as pairs of
-    characters.
+    """Return the words of a text that carry its content, without grammar and question words. The
+    runs of Chinese characters in it become pairs of characters.
     """
     lists = vocabulary().lists
     words = [
@@ -156,8 +160,8 @@ def _charts() -> dict[str, re.Pattern[str]]:
 
 @dataclass(frozen=True)
 class ChartWish:
-    """A chart that was asked for. `question`: the question to answer first, "" to draw the newest
-    result.
+    """A chart that was asked for. `question` is the question to answer first; "" means that the
+    newest result is drawn.
     """
 
     text: str
@@ -165,7 +169,7 @@ class ChartWish:
 
 
 def chart_wish(question: str) -> ChartWish | None:
-    """Return the chart that a question asks for, None if it asks for no chart."""
+    """Return the chart that a question asks for, None if it asks for none."""
     text = " ".join(question.split())[:MOST_WISH]
     charts = _charts()
     rest: str | None = None
@@ -197,7 +201,7 @@ def chart_wish(question: str) -> ChartWish | None:
 
 
 def chart_text(data: dict[str, Any] | None, error: str, handle: str, language: str) -> str:
-    """Return the text that says whether a chart was drawn, or why not."""
+    """Return the text that says that a chart was drawn, or why it was not."""
     name = "drawn" if data is not None else "not_drawn" if error else "not_kept"
     return say(
         name,
@@ -211,14 +215,14 @@ def chart_text(data: dict[str, Any] | None, error: str, handle: str, language: s
 
 
 def help_text(catalog: Catalog, language: str) -> str:
-    """Say what can be asked, with examples of this schema."""
+    """Return a text that says what can be asked, with examples for this schema."""
     return "\n".join(
         [say("help", language), *(f"- {line}" for line in examples(catalog, language))]
     )
 
 
 def tables_text(catalog: Catalog, language: str) -> str:
-    """List the tables."""
+    """Return a list of the tables as text."""
     tables = sorted(catalog.tables.values(), key=lambda table: table.name.lower())[:_TABLES_SHOWN]
     lines = [f"- {table.name}{_rows(table, language)}: {_columns(table)}" for table in tables]
     total = max(catalog.total, len(tables))
@@ -242,14 +246,14 @@ def _rows(table: Table, language: str) -> str:
 
 
 def describe_text(table: Table, language: str) -> str:
-    """Describe one table."""
+    """Return a description of one table as text."""
     colon = "：" if language == "zh" else ":"
     head = f"{table.name}{_rows(table, language)}{colon}"
     return "\n".join([head, *map(_described, table.columns)])
 
 
 def _described(column: Column) -> str:
-    """Return a column's name, type, key and comment on a line."""
+    """Return a line with a column's name, type, key and comment."""
     key = "(primary key)" if column.primary else ""
     target = f"-> {column.references}" if column.references else ""
     parts = [column.name, column.type, key, target, column.comment]
@@ -257,13 +261,13 @@ def _described(column: Column) -> str:
 
 
 def sql_text(sql: str, language: str) -> str:
-    """Show the last SQL."""
+    """Return a text that shows the SQL of the last query."""
     return f"{say('sql', language)}\n\n```sql\n{sql}\n```" if sql else say("no_sql", language)
 
 
 def decline(error: DeclineError, catalog: Catalog | None, language: str) -> str:
-    """Name the words of the user that could not be used, and three questions that can be answered
-    here.
+    """Return a text that names the user's words that could not be used, and three questions that
+    can be answered.
     """
     zh = language == "zh"
     words = ("、" if zh else ", ").join(f"“{word}”" for word in error.words if word)
@@ -283,7 +287,7 @@ def decline(error: DeclineError, catalog: Catalog | None, language: str) -> str:
 
 
 def examples(catalog: Catalog, language: str) -> list[str]:
-    """Make three questions that this schema can answer, from its largest tables."""
+    """Return up to three questions that this schema can answer, about its largest tables."""
     zh = language == "zh"
     tables = sorted(catalog.plain, key=lambda table: (not table.described, -(table.rows or 0)))
     questions: list[str] = []
@@ -317,10 +321,10 @@ def examples(catalog: Catalog, language: str) -> list[str]:
 def result_text(
     query: Query | None, data: dict[str, Any], language: str, *, whole: bool = True
 ) -> str:
-    """Return the answer's text.
+    """Return the answer about a result as text.
 
-    `data` is run_sql's answer; `query` is its SQL as read, None if it cannot be read. Without
-    `whole` the rows are only a part of those asked for.
+    `data` is the answer of run_sql. `query` is its SQL as read by `read_sql`, None if it cannot be
+    read. `whole` is False if the rows are only a part of those that were asked for.
     """
     columns = [str(column) for column in data.get("columns", [])]
     rows = [list(row) for row in data.get("rows", [])]
@@ -339,8 +343,8 @@ def result_text(
 
 
 def withheld_text(data: dict[str, Any], language: str) -> str:
-    """Return the answer's text if values are withheld from this model: rows, columns and handle,
-    never a value.
+    """Return the answer about a result whose values this model must not see. The text tells the
+    number of rows, the columns and the handle, but never a value.
     """
     count = int(data.get("row_count") or 0)
     handle = data.get("handle")
@@ -360,7 +364,7 @@ def withheld_text(data: dict[str, Any], language: str) -> str:
 
 
 def _one(query: Query | None, heads: list[str], row: list[Any], language: str) -> str:
-    """Put a result of one row into words."""
+    """Return a sentence about a result of one row."""
     zh = language == "zh"
     filters = _filters(query, language)
     item = query.select[0] if query is not None and query.select else None
@@ -405,8 +409,8 @@ def _many(
     *,
     whole: bool,
 ) -> str:
-    """Put a result of several rows into words: a description, a table of the first rows, the row
-    count.
+    """Return a text about a result of several rows: what it shows, a table of the first rows, and
+    the number of rows.
     """
     zh = language == "zh"
     first_rows = rows[:SHOWN_ROWS]
@@ -448,8 +452,8 @@ def _many(
 
 
 def number(value: object) -> str:
-    """Return a number as people read it: separators from 1,000 on, at most two decimals unless it
-    is small.
+    """Return a number as people write it: with thousands separators, and with at most two decimals
+    unless it is small.
     """
     if isinstance(value, str) and re.fullmatch(r"-?\d+\.\d+", value):
         value = float(value)
@@ -465,7 +469,9 @@ def number(value: object) -> str:
 
 
 def cell(value: object) -> str:
-    """Return one cell: ids and years without separators, floats short, long text clipped."""
+    """Return one cell as text. Whole numbers have no separators, because they may be ids or years;
+    other numbers are rounded, and long text is cut.
+    """
     if value is None:
         return "–"
     if isinstance(value, float):
@@ -475,7 +481,7 @@ def cell(value: object) -> str:
 
 
 def label(item: Scalar, language: str) -> str:
-    """Return a column, aggregate or part of a date in words."""
+    """Return a column, an aggregate or a part of a date in words."""
     zh = language == "zh"
     match item:
         case Col():
@@ -535,7 +541,9 @@ def condition_text(cond: Condition, language: str) -> str:
 
 
 def _within_text(query: Query, language: str, *, negated: bool) -> str:
-    """Return in words that matching rows exist in another table, or do not exist."""
+    """Return words for the condition that matching rows exist in another table, or that none
+    exist.
+    """
     zh = language == "zh"
     parts = [
         condition_text(each, language)
@@ -554,7 +562,7 @@ def _within_text(query: Query, language: str, *, negated: bool) -> str:
 
 
 def _filters(query: Query | None, language: str) -> str:
-    """Return the conditions of a query as the end of a sentence."""
+    """Return the conditions of a query as the end of a sentence, "" if there are none."""
     if query is None:
         return ""
     hidden = {*(order.by for order in query.order), *query.group}
@@ -566,14 +574,16 @@ def _filters(query: Query | None, language: str) -> str:
 
 
 def phrase(col: Col) -> str:
-    """Return a column in words; a name that says little alone gets its table's name."""
+    """Return a column in words. If the column's name alone says little, such as `name`, the name of
+    its table comes first.
+    """
     words = " ".join(expanded(col.name)) if col.name.isascii() else col.name
     bare = words in ("name", "title", "id", "code", "type", "year", "description")
     return f"{_singular(plain(col.table))} {words}" if bare and col.table else words or col.name
 
 
 def plain(table: str) -> str:
-    """Return a table in words."""
+    """Return the name of a table in words."""
     return " ".join(expanded(table)) if table.isascii() and expanded(table) else table
 
 
@@ -583,7 +593,7 @@ def _singular(name: str) -> str:
 
 
 def plural_of(table: str) -> str:
-    """Return a table's name as a plural noun."""
+    """Return the name of a table as a plural noun."""
     words = plain(table).split() or [table]
     word = words[-1]
     if lemma(word) == word and word.isascii() and word not in vocabulary().lists["no_plural"]:

@@ -1,4 +1,6 @@
-"""Fill slots from times: choose the date column of each period, and make the conditions on it."""
+"""Turn times of a question into conditions: choose the date column of each period, and make the
+conditions on it.
+"""
 
 import calendar
 from dataclasses import fields
@@ -12,7 +14,9 @@ from longtable.analyst.schema import Column, Table
 
 
 def fill_periods(draft: Draft) -> None:
-    """Turn each period of the question into conditions on a date."""
+    """Turn each period of the question into conditions on a date. Raises `NoReadingError` if a
+    period cannot be used.
+    """
     for place, _ in draft.open("time"):
         if place in draft.used:
             continue
@@ -44,8 +48,8 @@ def fill_periods(draft: Draft) -> None:
 
 
 def _period(draft: Draft, place: int) -> tuple[Period, int]:
-    """Read times that belong together, as in July 4th, 2013; return the period and where it
-    ends.
+    """Return the period that several times form together, such as July 4th, 2013, and the place
+    where it ends. Mark its words as used.
     """
     parts: dict[str, int] = {}
     end = place
@@ -75,7 +79,7 @@ def _period(draft: Draft, place: int) -> tuple[Period, int]:
 
 
 def _stated(period: Period | None) -> dict[str, int]:
-    """Return the parts of a period that the question says."""
+    """Return the parts of a period that the question names, such as its year."""
     return {
         f.name: getattr(period, f.name)
         for f in fields(Period)
@@ -118,7 +122,7 @@ def _bear(draft: Draft, start: int, end: int, low: Period, high: Period | None) 
 
 
 def _tables_for_dates(draft: Draft) -> list[str]:
-    """Return the tables whose date columns a period may be about, the likeliest first."""
+    """Return the tables whose date columns a period may be about, the most likely first."""
     columns = [draft.column(each) for each in draft.meanings if each.kind == "column"]
     measured = [column.table for column in columns if column is not None and column.is_measure]
     order = list(dict.fromkeys([*draft.named()[:1], *measured, *draft.spoken()]))
@@ -133,7 +137,9 @@ def _tables_for_dates(draft: Draft) -> list[str]:
 
 
 def date_for(draft: Draft, place: int, period: Period) -> tuple[Column, float]:
-    """Return the date column that a period at `place` is about, and the price of the choice."""
+    """Return the date column that the period at `place` is about, and the price of this choice.
+    Raises `NoReadingError` if there is none.
+    """
     for other in (
         draft.before(place, over=("time", "cmp", "between"), most=4),
         draft.after(place, most=2),
@@ -168,8 +174,8 @@ def date_for(draft: Draft, place: int, period: Period) -> tuple[Column, float]:
 
 
 def _fit(table: Table, column: Column, period: Period, verbs: list[str]) -> float | None:
-    """Return the price of choosing a column as the date that is meant, None if it holds no
-    dates.
+    """Return the price of choosing a column as the date that is meant. Return None if the column
+    does not hold such dates.
     """
     vocab = vocabulary()
     part = "year" if period.year else "month" if period.month else "day" if period.day else ""
@@ -197,7 +203,7 @@ def _fit(table: Table, column: Column, period: Period, verbs: list[str]) -> floa
 
 
 def _has_parts(table: Table, period: Period) -> bool:
-    """Return whether a table has a column of its own for each part of a period."""
+    """Return whether a table has a separate column for each part of a period."""
     parts = [part for part in ("year", "month", "day") if getattr(period, part)]
     return (
         bool(parts)
@@ -208,7 +214,9 @@ def _has_parts(table: Table, period: Period) -> bool:
 
 
 def _item(table: Table, column: Column, unit: Unit) -> Scalar:
-    """Return a part of a date, as a separate column if the table has one for it."""
+    """Return a part of a date. If the table has a separate column for this part, return the
+    column.
+    """
     if column.is_date:
         return Bucket(Col(table.name, column.name), unit)
     part = table.part("month" if unit == "month_of_year" else unit)
@@ -218,7 +226,9 @@ def _item(table: Table, column: Column, unit: Unit) -> Scalar:
 def _conditions(
     table: Table, column: Column, op: str, low: Period, high: Period | None
 ) -> list[Condition]:
-    """Return the conditions that put a date into a period."""
+    """Return the conditions that a date lies in a period, or between the periods `low` and `high`.
+    Raises `NoReadingError` if the table cannot express them.
+    """
     if high is not None:
         high = (
             Period(high.year, high.month, high.day)
@@ -275,7 +285,7 @@ def _day(column: Column) -> Scalar:
 
 
 def _days(period: Period) -> tuple[str, str]:
-    """Return the first and the last day of a period."""
+    """Return the first and the last day of a period. Raises `NoReadingError` if it has no year."""
     if not period.year:
         raise NoReadingError
     month = period.month or 12
@@ -286,8 +296,8 @@ def _days(period: Period) -> tuple[str, str]:
 
 
 def unit_key(draft: Draft, unit: str, tables: list[str]) -> tuple[Key, float]:
-    """Return the key that 'per month' groups by, and its price: a column of that name, else the
-    date of the first of `tables` that has one.
+    """Return the group key for 'per month', and its price. It is a column named after the unit, or
+    a date, in the first of `tables` that has one of them. Raises `NoReadingError` if no table has.
     """
     vocab = vocabulary()
     events = set(chain.from_iterable(map(vocab.events_of, draft.words)))

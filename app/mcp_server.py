@@ -1,8 +1,8 @@
 """The conversation and its database as an MCP server: ask, list and describe tables, find values,
 run read-only SQL.
 
-It speaks on standard input and output, so nothing else may be written there. The caller is a model,
-so it is shown only what our own model is shown.
+The server speaks on standard input and output, so nothing else may be written there. The caller is
+a model, so it sees only what longtable's own model would see.
 """
 
 import json
@@ -50,15 +50,15 @@ RUN_SQL = (
     " of them from number `offset` on."
 )
 MOST_ROWS = 200
-"""Rows that one answer shows."""
+"""The most rows that one answer shows."""
 Question = Annotated[str, Field(description="One question in words, English or Chinese.")]
 Rows = Annotated[int, Field(ge=1, le=MOST_ROWS, description="How many rows to return.")]
 Offset = Annotated[int, Field(ge=0, description="Rows to leave out before them.")]
 
 
 def serve(settings: Settings, progress: Progress) -> None:
-    """Serve until the client goes away. Raises the typed errors of opening before anything is
-    said.
+    """Serve until the client leaves. Errors of opening the session are raised before anything is
+    sent to the client.
     """
     import anyio
 
@@ -81,7 +81,7 @@ def serve(settings: Settings, progress: Progress) -> None:
 
 
 def server_of(session: Session) -> MCPServer[Any]:
-    """Return the server of an open conversation."""
+    """Return the MCP server for an open session."""
     database = session.database
     talks = [session.conversation]
     server: MCPServer[Any] = MCPServer(
@@ -97,7 +97,9 @@ def server_of(session: Session) -> MCPServer[Any]:
 
 
 def _add_conversation_tools(server: MCPServer[Any], talks: list[Conversation]) -> None:
-    """Add `ask` and `new_conversation`; questions go to the last of `talks`."""
+    """Add the tools `ask` and `new_conversation`. Questions go to the last conversation in
+    `talks`.
+    """
 
     @server.tool(title="Ask the analyst", annotations=ASKS)
     async def ask(question: Question, context: Context) -> dict[str, Any]:
@@ -151,7 +153,7 @@ def _add_conversation_tools(server: MCPServer[Any], talks: list[Conversation]) -
 def _add_database_tools(
     server: MCPServer[Any], talks: Sequence[Conversation], database: "Database"
 ) -> None:
-    """Add the tools of the database; a query is held to the settings of the conversation."""
+    """Add the tools of the database. The settings of the conversation apply to its queries too."""
     tools = {tool.name: tool for tool in database_tools(database)}
 
     async def called(name: str, **arguments: Any) -> str:
@@ -196,8 +198,8 @@ def _add_database_tools(
 
 
 def refuse_costly(database: "Database", sql: str, *, cancel: "Cancel | None" = None) -> None:
-    """Raise `QueryRefusedError` for a query that a person would have to approve, because there is
-    nobody to ask here.
+    """Raise `QueryRefusedError` for a costly query, which a person would have to approve. Nobody
+    can be asked here.
     """
     costs = reasons(database.check_sql(sql, cancel=cancel), CostThresholds(), database.dialect)
     if costs:
@@ -210,8 +212,8 @@ def refuse_costly(database: "Database", sql: str, *, cancel: "Cancel | None" = N
 
 
 def shown_rows(conversation: Conversation, query: QueryFinished) -> list[list[Json]]:
-    """Return the first rows of a query as the client, which is a model, may see them. Empty if the
-    result is not kept, because it is then not known which cells are masked.
+    """Return the first rows of a query as the client may see them, which is a model. Return no rows
+    if the result was not stored, because it is then unknown which cells are masked.
     """
     if "handle" not in query:
         return []
@@ -223,8 +225,8 @@ def shown_rows(conversation: Conversation, query: QueryFinished) -> list[list[Js
 
 
 async def drawn_text(conversation: Conversation, chart: ChartShown) -> str:
-    """Return a chart as text, masked because the client is a model. If it cannot be drawn, return
-    the reason: the answer is valid without it.
+    """Return a chart as text, with masked values hidden because the client is a model. If the chart
+    cannot be drawn, return the reason; the answer is still valid.
     """
     try:
         result = await conversation.aresult(chart["handle"])
@@ -235,7 +237,7 @@ async def drawn_text(conversation: Conversation, chart: ChartShown) -> str:
 
 @asynccontextmanager
 async def errors_for_clients() -> AsyncIterator[None]:
-    """Turn a typed error into an answer the client's model reads."""
+    """Turn a `LongtableError` into an error that the client's model can read."""
     try:
         yield
     except LongtableError as error:

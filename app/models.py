@@ -1,4 +1,6 @@
-"""Open models by name: the built-in analyst, a provider's, or one of the settings file."""
+"""Open models by name: the built-in analyst, a model of a provider, or a model of the settings
+file.
+"""
 
 import re
 from typing import TYPE_CHECKING, Any, Literal, cast
@@ -37,8 +39,8 @@ _VARIABLE = re.compile(r"\b[A-Z][A-Z0-9_]*_(?:KEY|TOKEN)\b")
 def open_model(
     name: str | None, *, base_url: str | None = None, option: str = "--model"
 ) -> "BaseChatModel":
-    """Return the chat model; if both arguments are None, the built-in analyst. Raises `ConfigError`
-    that says what to install or set.
+    """Return the chat model. If `name` and `base_url` are both None, this is the built-in analyst.
+    Raises `ConfigError`, which says what to install or to set.
     """
     if base_url:
         return _endpoint(name, base_url, option)
@@ -50,10 +52,11 @@ def open_model(
 
 
 def named_model(settings: Settings, name: str) -> "BaseChatModel":
-    """Return the model of a table `[models.NAME]`. Raises `ConfigError`.
+    """Return the model that the table `[models.NAME]` describes. Raises `ConfigError` if it cannot
+    be opened.
 
-    If the table has a URL but names no variable, no key is sent: a key may belong to another
-    server.
+    If the table has a URL but names no variable for a key, no key is sent, because the key in the
+    environment may be meant for another server.
     """
     table = settings.models[name]
     key = _key_in(table.api_key_env, name)
@@ -66,7 +69,9 @@ def named_model(settings: Settings, name: str) -> "BaseChatModel":
 
 
 def _key_in(variable: str | None, name: str) -> str | None:
-    """Return the key that a variable holds, None if no variable is named. Raises `ConfigError`."""
+    """Return the key in an environment variable, None if `variable` is None. Raises `ConfigError`
+    if the variable is not set.
+    """
     key = key_for(variable) if variable else None
     if variable and not key:
         raise ConfigError(f"models.{name}: set the environment variable {variable} to its key")
@@ -76,7 +81,9 @@ def _key_in(variable: str | None, name: str) -> str | None:
 def opened_model(
     settings: Settings, name: str | None, base_url: str | None, option: str
 ) -> "BaseChatModel":
-    """Return the model of a table `[models.NAME]`, else the one that its name opens."""
+    """Return the model of the table `[models.NAME]` if there is one; otherwise the model that the
+    name itself describes.
+    """
     if name in settings.models:
         return named_model(settings, str(name))
     return open_model(name, base_url=base_url, option=option)
@@ -93,10 +100,10 @@ def summarizer_named(settings: Settings) -> "BaseChatModel | Literal[False] | No
 def open_summarizer(
     name: str | None, *, base_url: str | None = None, option: str = "--summarizer"
 ) -> "BaseChatModel | Literal[False] | None":
-    """Return the `summarizer` of `build_graph`: None for the model that answers, False for code,
-    else the model of that name.
+    """Return the argument `summarizer` of `build_graph`: None for the model that answers, False for
+    code, otherwise the named model.
 
-    With `base_url` it is a model there, as `open_model` says.
+    With `base_url`, the named model is on that server, as in `open_model`.
     """
     if name in (None, SAME):
         return None
@@ -104,8 +111,8 @@ def open_summarizer(
 
 
 def model_label(settings: Settings) -> str:
-    """Return the label by which users are told of the model, and of another one that writes
-    summaries. Of a URL only the host is shown, because a URL may hold a password.
+    """Return the text that tells people which model answers, and which model writes the summaries
+    if it is another one. Only the host of a URL is shown, because a URL may contain a password.
     """
     model = settings.model
     summarizer = settings.summarizer.name
@@ -159,8 +166,8 @@ def _provider_model(name: str, option: str, **places: str) -> "BaseChatModel":
 
 
 def _what_to_do(error: Exception, provider: str) -> str:
-    """Return advice that is chosen by the error texts of langchain and of the provider's client.
-    The texts themselves are never returned.
+    """Return advice on what to do about an error of LangChain or of a provider's client. The advice
+    depends on the error's text, but the text itself is never shown.
     """
     text = str(error)
     if isinstance(error, ImportError):

@@ -1,7 +1,7 @@
-"""The command line: its options, how a command runs and reports errors, and `ask`, `chat`, `mcp`,
-`init`, `config`, `demo`.
+"""The command line: its options, how commands run and report errors, and the commands `ask`,
+`chat`, `mcp`, `init`, `config` and `demo`.
 
-Heavy imports happen inside the commands.
+Modules that take long to import are imported inside the commands.
 """
 
 import functools
@@ -27,8 +27,8 @@ CANCELLED = 130  # what a shell calls a program ended by Ctrl-C
 
 
 def _option(variable: str) -> Any:
-    """Return the option for the same setting as an environment variable. Its help is the
-    description of the key in the settings file.
+    """Return the command-line option for the setting of an environment variable. Its help text is
+    the description of the key in the settings file.
     """
     help = f"{KEYS[VARIABLES[variable]].description} ({variable})"
     return typer.Option(f"--{option_of(variable).replace('_', '-')}", help=help)
@@ -48,7 +48,9 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON object a line
 Debug = Annotated[bool, typer.Option("--debug", help="Show the full trace of an error.")]
 
 RunOptions = dict[str, Any]
-"""The options of one run by their names in Python, None or False where one was not given."""
+"""The options of one run, by their names in Python. An option that was not given is None or
+False.
+"""
 
 
 def chat_options(
@@ -77,8 +79,8 @@ def chat_options(
 
 
 def add_options(build: Callable[..., Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Add the parameters of `build` to a command as options; the command gets what `build` returns
-    as `options`.
+    """Return a decorator that adds the parameters of `build` to a command as options. The command
+    receives the value that `build` returns as `options`.
     """
     shared = inspect.signature(build).parameters
 
@@ -112,10 +114,10 @@ with_options = add_options(chat_options)
 def running(
     options: RunOptions, *, load: "Callable[[RunOptions], Settings] | None" = None
 ) -> "Iterator[tuple[Settings, Screen]]":
-    """Give a command its settings and screen. An error is shown as a sentence, with exit code 1,
-    and with a trace only if that was asked for.
+    """Give a command its settings and its screen. An error is shown as a sentence and ends the
+    command with exit code 1. With the option `debug`, the traceback is shown too.
 
-    `load` makes the settings of a command that needs no file.
+    `load` makes the settings for a command that does not read a settings file.
     """
     from longtable.app.console.logs import start_log
     from longtable.app.console.screen import ConsoleScreen, JsonScreen
@@ -140,7 +142,7 @@ def running(
 
 
 def report(error: Exception, screen: "Screen", *, debug: bool) -> None:
-    """Show an error. An error of the output itself is raised."""
+    """Show an error. If the error is about writing the output, it is raised instead."""
     if isinstance(error, BrokenPipeError | OutputFailedError):
         raise error
     if debug:
@@ -151,7 +153,7 @@ def report(error: Exception, screen: "Screen", *, debug: bool) -> None:
 
 
 def _quiet_warnings() -> None:
-    """Show longtable's own warnings as one line each, and no other library's."""
+    """Show the warnings of longtable as one line each, and hide the warnings of other libraries."""
     import warnings
 
     from longtable.memory.counting.model_limits import EncodingFallbackWarning

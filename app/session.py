@@ -1,5 +1,5 @@
-"""Open the parts of a run: models by name, database, graph, conversation; for a server its results
-and archive.
+"""Open the parts of a run: models by name, database, graph and conversation. For a server, also
+open its results and archive.
 """
 
 import asyncio
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 
 Progress = Callable[[], contextlib.AbstractContextManager[OnStep]]
-"""Shows the building of the demo database; entered only when it is built."""
+"""Shows how the demo database is built. It is used only if the database must be built."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,21 +55,21 @@ class Session:
     persistence: "Persistence"
     results: "ResultStore"
     lasts: bool
-    """The results outlive the session."""
+    """Whether the results stay after the session has ended."""
     label: str
     new: bool
     choices: Sequence[str] = ()
-    """Names of the models that a turn may choose, the own first."""
+    """The names of the models that a turn may choose; the session's own model comes first."""
 
     @property
     def thread_id(self) -> str:
-        """The conversation's thread."""
+        """Return the id of the conversation's thread."""
         return self.conversation.thread_id
 
 
 @asynccontextmanager
 async def open_session(settings: Settings, progress: Progress) -> AsyncIterator[Session]:
-    """Open all parts, first the parts that fail quickly; raises the typed errors of
+    """Open all parts of a session; the parts that fail quickly come first. Raises the errors of
     `longtable.base.errors`.
     """
     from longtable.graph.conversation import Conversation
@@ -120,12 +120,13 @@ async def open_session(settings: Settings, progress: Progress) -> AsyncIterator[
 
 
 def open_with_settings(database: str | None = None, **options: Any) -> "Conversation":
-    """Return a conversation with what `longtable.toml` and the environment say, for a notebook;
-    `close` it, or use it with `with`.
+    """Return a conversation with the settings of `longtable.toml` and the environment, for a
+    notebook. Close it with `close`, or use it in a `with` block.
 
-    `options` win over both and are called like those of the command line: `model`, `store`,
-    `thread`, `config`, `base_url`, `model_limit`, `private` ... Without a database it is the
-    demo's, without a model the built-in analyst. Raises `ConfigError`.
+    `options` override both. They have the names of the command line's options in Python: `model`,
+    `store`, `thread`, `config`, `base_url`, `model_limit`, `private` and so on. Without a database
+    the demo database is used, without a model the built-in analyst. Raises `ConfigError` for an
+    unknown option or a wrong setting.
     """
     from longtable.graph.opening import open_conversation
     from longtable.store.persistence import open_persistence
@@ -162,8 +163,8 @@ def open_with_settings(database: str | None = None, **options: Any) -> "Conversa
 
 
 async def thread_state(conversation: "Conversation") -> "StateSnapshot":
-    """Return a thread's state. Raises `DamagedThreadError`, `LostMessagesError` and
-    `PersistenceError`.
+    """Return the state of a conversation's thread. Raises `DamagedThreadError` or
+    `LostMessagesError` if it cannot be read, `PersistenceError` if the store fails.
     """
     from longtable.base.concurrency import in_thread
     from longtable.graph.thread_state import StoredThreads, check_lost
@@ -180,21 +181,23 @@ async def thread_state(conversation: "Conversation") -> "StateSnapshot":
 
 
 def open_results(folder: Path) -> "ResultStore":
-    """Return the store of whole results in a folder, which is made when the first one is kept."""
+    """Return the store of whole results in a folder. The folder is made when the first result is
+    stored.
+    """
     from longtable.tools.results.result_store import ResultStore
 
     return ResultStore(folder)
 
 
 def kept_results(settings: Settings) -> "ResultStore | None":
-    """Return the results that lie beside a store, None for a store in memory."""
+    """Return the store of results beside a store of threads, None for a store in memory."""
     folder = results_folder(store_url(settings.store.url))
     return open_results(folder) if folder else None
 
 
 def kept_archive(settings: Settings) -> "ArchiveFiles | None":
-    """Return the archive files that lie beside a store, encrypted as it is; None for a store in
-    memory.
+    """Return the archive files beside a store of threads, None for a store in memory. If the store
+    is encrypted, the files are encrypted too.
     """
     from longtable.store.records.archive_files import ArchiveFiles
 
@@ -204,7 +207,9 @@ def kept_archive(settings: Settings) -> "ArchiveFiles | None":
 
 @cache
 def server_results() -> "ResultStore":
-    """Return the results of this server: in its folder for them, else in the user's data folder."""
+    """Return the store of results of this server: in the folder that the settings name, otherwise
+    in the user's data folder.
+    """
     if folder := running_settings().store.results:
         return open_results(Path(folder))
     from platformdirs import user_data_path
@@ -214,8 +219,8 @@ def server_results() -> "ResultStore":
 
 @cache
 def server_archive() -> "ArchiveFiles | None":
-    """Return the archive of this server, encrypted with LONGTABLE_STORE_KEY; None if the server has
-    no folder for it.
+    """Return the archive files of this server, None if the settings name no folder for them. With
+    LONGTABLE_STORE_KEY, the files are encrypted.
     """
     from longtable.store.records.archive_files import ArchiveFiles
 
@@ -224,15 +229,15 @@ def server_archive() -> "ArchiveFiles | None":
 
 
 def database_url(settings: Settings) -> str:
-    """Return the URL of the database to query: as given, else the demo's, which may not be built
-    yet.
+    """Return the URL of the database to query. If none is set, this is the URL of the demo
+    database, which may not be built yet.
     """
     return settings.database.url or f"duckdb:///{demo_path(cache_folder())}"
 
 
 def open_database(settings: Settings) -> "Database":
-    """Open the database to query, with its policy and limits. Raises what `Database.open`
-    raises.
+    """Open the database to query, with its policy and limits. Raises the errors of
+    `Database.open`.
     """
     from longtable.tools.database import Database
     from longtable.tools.engines.base import QueryLimits
@@ -245,7 +250,7 @@ def open_database(settings: Settings) -> "Database":
 
 @contextlib.contextmanager
 def _demo_hint(settings: Settings) -> Iterator[None]:
-    """Say how to rebuild the demo database if it cannot be read."""
+    """If the demo database cannot be read, add to the error how to rebuild it."""
     from longtable.base.errors import DatabaseUnavailableError
 
     try:
@@ -259,7 +264,9 @@ def _demo_hint(settings: Settings) -> Iterator[None]:
 
 
 def demo_database(progress: Progress, *, force: bool = False) -> Path:
-    """Return the demo database in the user's cache folder, built when it does not exist yet."""
+    """Return the path of the demo database in the user's cache folder. It is built first if it does
+    not exist, or if `force` is True.
+    """
     cache = cache_folder()
     if demo_path(cache).is_file() and not force:
         return demo_path(cache)
@@ -271,7 +278,9 @@ def demo_database(progress: Progress, *, force: bool = False) -> Path:
 
 
 def graph_arguments(settings: Settings) -> dict[str, Any]:
-    """Return the arguments of `build_graph` that the settings ask for. Raises `ConfigError`."""
+    """Return the arguments of `build_graph` that the settings ask for. Raises `ConfigError` if a
+    model cannot be opened.
+    """
     from longtable.graph.wiring.build_options import Limits, Summarizer
     from longtable.nodes.arriving.rate_limit import RateLimit
 

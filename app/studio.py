@@ -1,11 +1,13 @@
 """The graph for LangGraph Studio and Agent Server: `langgraph.json` points here.
 
-Built once when the server loads it, as `longtable.toml` and the environment say (see
-`.env.example`); without a database and a model: the demo database and the built-in analyst.
-Privacy, approval, limit and project set there hold for every run, whatever context a client sends:
-the client may be stricter (`Context.within`). Compiled without a checkpointer: the server brings
-its own. Whole results are kept in LONGTABLE_RESULTS, and what is compacted in LONGTABLE_ARCHIVE if
-that is set (LONGTABLE_ARCHIVE_ON_COMPACT=0: only read there), for `app/web.py`.
+The graph is built once, when the server loads this module, with the settings of `longtable.toml`
+and the environment (see `.env.example`). Without a database and a model, these are the demo
+database and the built-in analyst. Privacy, approval, limit and project in these settings hold for
+every run, whatever context a client sends. The client may only be stricter (`Context.within`). The
+graph is compiled without a checkpointer, because the server brings its own.
+
+Whole results are kept in LONGTABLE_RESULTS. Compacted messages are kept in LONGTABLE_ARCHIVE if
+this is set; with LONGTABLE_ARCHIVE_ON_COMPACT=0 that folder is only read. `app/web.py` serves both.
 """
 
 import logging

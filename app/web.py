@@ -1,11 +1,9 @@
-"""Routes beside Agent Server's own: the threads of an owner, with their contents, results and
-usage.
+"""Routes in addition to those of Agent Server: the threads of an owner, with their contents,
+results and usage. `langgraph.json` names `app`.
 
-`langgraph.json` names `app`.
-
-The owner is the one that the server's authentication found. Without authentication the header
-`X-Longtable-Owner`, set by a proxy in front, names the owner. Threads of other owners are answered
-as not found.
+The owner is the one that the server's authentication found. Without authentication, the header
+`X-Longtable-Owner` names the owner; a proxy in front must set it. The threads of other owners are
+answered as not found.
 """
 
 from collections.abc import Awaitable, Callable

@@ -1,1 +1,3 @@
-"""Check figures: those of an answer against results, and those of a query by further queries."""
+"""Check figures: compare the figures of an answer with results, and test the figures of a query by
+further queries.
+"""

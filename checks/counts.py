@@ -1,4 +1,4 @@
-"""Check counts of rows if the question is about things that may be in several rows."""
+"""Check counts of rows if the question asks about things that may each be in several rows."""
 
 from collections.abc import Iterator
 
@@ -11,7 +11,9 @@ from longtable.tools.sql.verdict import Probe
 
 
 def counted_rows(part: Part) -> Iterator[Probe]:
-    """Find counts of rows that should be counts of the distinct things in them."""
+    """Find counts of rows where the question asks for a count of distinct things, such as customers
+    in rows of orders.
+    """
     counts = any(isinstance(node, exp.Count) for node in part.aggregates)
     if not counts or not all(part.tables.values()):
         return
@@ -35,8 +37,8 @@ def counted_rows(part: Part) -> Iterator[Probe]:
 
 
 def _keys_of(noun: str, part: Part) -> list[str]:
-    """Return the columns that identify the counted thing: the key of the table with that name, or
-    another column.
+    """Return SQL for the columns that identify the counted thing. These are the key of the table
+    named like it, or another column. Empty if there is neither.
     """
     by_name = [alias for alias in part.tables if part.table_words(alias) == [noun]]
     if not by_name:
@@ -45,8 +47,8 @@ def _keys_of(noun: str, part: Part) -> list[str]:
 
 
 def _column_of(noun: str, part: Part) -> list[str]:
-    """Return the first column that holds the counted thing, or refers to it. Empty if no column
-    does.
+    """Return SQL for the first column that holds the counted thing, or refers to it. Empty if no
+    column does.
     """
     references = _references_to(noun, part)
     for alias, table in part.tables.items():
@@ -59,14 +61,16 @@ def _column_of(noun: str, part: Part) -> list[str]:
 
 
 def _is_called(words: list[str], noun: str) -> bool:
-    """Return whether a column's name ends with this noun, or is short for it."""
+    """Return whether a column's name ends with this noun, or is a short form of it."""
     if words[-1:] == [noun]:
         return True
     return len(words) == 1 and len(words[0]) > 3 and noun.startswith(words[0])
 
 
 def _references_to(noun: str, part: Part) -> set[tuple[str, ...]]:
-    """Return the keys of the tables with a name, and the foreign keys that refer to them."""
+    """Return the primary keys of the tables named like this noun, and the foreign keys that refer
+    to these tables.
+    """
     targets = {
         table.name: table.primary_key
         for table in part.catalog.tables

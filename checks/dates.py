@@ -1,4 +1,6 @@
-"""Check for ranges of dates that end within a day, or a day too early or too late."""
+"""Check for ranges of dates that end in the middle of a day, or begin or end a day too early or too
+late.
+"""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -18,8 +20,8 @@ _DATE = re.compile(r"(\d{4}-\d\d-\d\d)(?:[ T](.+))?")
 
 
 class DayNamed(NamedTuple):
-    """A day that a question names. `step` says how many days the bound is away from it: -1 for
-    "before 3 May".
+    """A day that a question names. `step` is the number of days from this day to the bound that is
+    meant: -1 for "before 3 May", 1 for "after 3 May", otherwise 0.
     """
 
     month: int
@@ -58,13 +60,17 @@ class _Bound:
     is_first: bool
     column: str
     day: date
-    """The first or last day within the range."""
+    """The first or last day that the range includes."""
     cuts_day: bool
-    """Whether the range includes only the first moment of its last day."""
+    """Whether the range includes only the first moment of its last day, because it ends with a
+    comparison such as `<= '2024-05-31'`, which means midnight.
+    """
 
 
 def date_bounds(part: Part) -> Iterator[Probe]:
-    """Find ranges that end within a day, or a day early or late."""
+    """Find ranges of dates that end in the middle of a day, or begin or end a day too early or too
+    late.
+    """
     days = days_named(part.question.text)
     bounds = [bound for each in part.comparisons if (bound := _bound_of(part, each))]
     for bound in bounds:
@@ -89,7 +95,9 @@ def date_bounds(part: Part) -> Iterator[Probe]:
 
 
 def _bound_of(part: Part, comparison: Comparison) -> _Bound | None:
-    """Return a comparison with a written date as a bound."""
+    """Return the bound that a comparison sets. Return None unless it compares a column with a
+    written date.
+    """
     literal = comparison.value.find(exp.Literal)
     if literal is None or isinstance(comparison.value, exp.Binary):
         return None
@@ -109,7 +117,9 @@ def _bound_of(part: Part, comparison: Comparison) -> _Bound | None:
 
 
 def _bound_probe(part: Part, bound: _Bound, day: date, *, is_inside: bool) -> Probe:
-    """Return the probe that counts the rows of a day on the wrong side of a bound."""
+    """Return the probe for rows of `day` that are on the wrong side of a bound. It counts the rows
+    inside the bound if `is_inside` is True, otherwise the rows outside.
+    """
     condition = part.text(bound.condition)
     return Probe(
         "date_bounds",
@@ -126,7 +136,9 @@ def _bound_probe(part: Part, bound: _Bound, day: date, *, is_inside: bool) -> Pr
 def _wrong_number(
     part: Part, comparison: Comparison, word: str, numbers: set[int]
 ) -> Iterator[Probe]:
-    """Find a number of a month or day that differs by one from a number in the question."""
+    """Find a comparison of a month or day with a number that is one off from a number in the
+    question.
+    """
     if not comparison.value.is_int or name_words(comparison.side.name) != [word]:
         return
     number = int(comparison.value.name) + STEPS[comparison.kind]
@@ -139,7 +151,9 @@ def _wrong_number(
 
 
 def _right_day(bound: _Bound, others: Sequence[date], asked: set[date]) -> date | None:
-    """Return the first or last day that was probably meant, None if the bound may be right."""
+    """Return the first or last day that was probably meant. None means that the bound may be right
+    as it is.
+    """
     day = bound.day
     whole = [one for one in (day - _DAY, day, day + _DAY) if _ends_month(one, bound.is_first)]
     # "From May to 1 July" may well end with June.
@@ -152,5 +166,5 @@ def _right_day(bound: _Bound, others: Sequence[date], asked: set[date]) -> date 
 
 
 def _ends_month(day: date, is_first: bool) -> bool:
-    """Return whether a day is the first of its month (with `is_first`) or the last."""
+    """Return whether a day is the first day of its month (if `is_first`) or the last day."""
     return (day if is_first else day + _DAY).day == 1

@@ -1,5 +1,5 @@
-"""Check for joins that repeat the rows which a figure adds up, or lose rows that the question
-wants.
+"""Check for joins that repeat rows which a figure adds up, and for joins that lose rows which the
+question wants.
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,7 +13,7 @@ from longtable.tools.sql.verdict import Probe
 
 
 def fan_out(part: Part) -> Iterator[Probe]:
-    """Find joins that repeat rows of the table whose rows are added up or listed."""
+    """Find joins that repeat rows of a table whose values are added up, counted or listed."""
     if len(part.tables) < 2 or not all(part.tables.values()):
         return
     yield from _repeated_figures(part)
@@ -38,7 +38,7 @@ def _repeated_figures(part: Part) -> Iterator[Probe]:
 
 
 def _repeated_counts(part: Part) -> Iterator[Probe]:
-    """Find counts over a join that pairs rows without a condition."""
+    """Find counts of rows in which a join without a condition pairs every row with every row."""
     crossed = [] if part.question.says("pairs") else _crossed(part)
     if not crossed:
         return
@@ -54,7 +54,9 @@ def _repeated_counts(part: Part) -> Iterator[Probe]:
 
 
 def _idle_joins(part: Part) -> Iterator[Probe]:
-    """Find joins that only repeat the rows of a list, and show nothing of the joined table."""
+    """Find joins that only repeat the rows of a list, because nothing of the joined table is
+    shown.
+    """
     if not part.is_list:
         return
     for join in part.joins:
@@ -70,8 +72,8 @@ def _idle_joins(part: Part) -> Iterator[Probe]:
 
 
 def _crossed(part: Part) -> list[str]:
-    """Return the first table and all tables that conditions tie to it, if some other table is not
-    tied to them. Else return an empty list.
+    """Return the first table and all tables that conditions connect with it. Return an empty list
+    if conditions connect all tables.
     """
     if any(join.args.get("using") or join.method == "NATURAL" for join in part.joins):
         return []
@@ -85,7 +87,7 @@ def _crossed(part: Part) -> list[str]:
 
 
 def _all_conditions(part: Part) -> Iterator[exp.Expr]:
-    """Yield the conditions of a SELECT and of its joins that must all hold."""
+    """Yield the conditions of a SELECT and of its joins, all of which must hold."""
     yield from part.conditions
     for join in part.joins:
         on = join.args.get("on")
@@ -94,8 +96,8 @@ def _all_conditions(part: Part) -> Iterator[exp.Expr]:
 
 
 def _is_weighted(part: Part, owners: Sequence[str]) -> bool:
-    """Return whether the question wants an average over the rows of another table: over late
-    flights, of the weather at each.
+    """Return whether the question wants an average with one value for each row of another table.
+    For example, the average temperature over late flights counts the weather once for each flight.
     """
     if not part.question.text:
         return False
@@ -112,8 +114,8 @@ def _is_weighted(part: Part, owners: Sequence[str]) -> bool:
 
 
 def _is_one_each(part: Part, alias: str) -> bool:
-    """Return whether the joins keep each row of a table single, because all other tables are joined
-    by their keys.
+    """Return whether the joins leave each row of a table single. They do if every other table is
+    joined by its whole primary key.
     """
     reached = {alias}
     size = 0
@@ -124,7 +126,9 @@ def _is_one_each(part: Part, alias: str) -> bool:
 
 
 def _is_joined_by_key(part: Part, name: str, known: set[str]) -> bool:
-    """Return whether a table's whole key equals columns of known tables."""
+    """Return whether every column of a table's primary key is set equal to a column of the tables
+    in `known`.
+    """
     table = part.tables[name]
     keys: set[str] = set()
     for each in _all_conditions(part):
@@ -139,8 +143,8 @@ def _is_joined_by_key(part: Part, name: str, known: set[str]) -> bool:
 
 
 def rows_lost(part: Part) -> Iterator[Probe]:
-    """Find rows that a join loses because they have no match. They are reported if the question
-    wants them, or if nothing else of the join is used.
+    """Find rows that a join loses because they have no match in the joined table. They are reported
+    if the question seems to want them, or if the join is not used for anything else.
     """
     for place, join in enumerate(part.joins):
         on = join.args.get("on")
@@ -155,7 +159,7 @@ def rows_lost(part: Part) -> Iterator[Probe]:
 
 
 def _loses_wanted_rows(part: Part, place: int) -> bool:
-    """Return whether the answer should include rows without a match in the join at `place`."""
+    """Return whether the answer should include rows that have no match in the join at `place`."""
     join = part.joins[place]
     onwards = {*list(part.tables)[place + 1 :]}
     if any(onwards & part.owners(each) for each in part.conditions):
@@ -176,7 +180,7 @@ def _loses_wanted_rows(part: Part, place: int) -> bool:
 
 
 def _subjects(part: Part, column: exp.Expr) -> set[str]:
-    """Return the last words of the names of the tables that a column may belong to."""
+    """Return the last word in the name of each table that a column may belong to."""
     words: set[str] = set()
     for owner in part.owners(column):
         words.update(part.table_words(owner)[-1:])

@@ -1,4 +1,4 @@
-"""Check for conditions and counts that leave out rows without a value."""
+"""Check for conditions and counts that leave out rows without a value (NULL)."""
 
 from collections.abc import Iterator
 
@@ -11,7 +11,7 @@ from longtable.tools.sql.verdict import Probe
 
 
 def nulls_dropped(part: Part) -> Iterator[Probe]:
-    """Find conditions and counts that leave out rows without a value."""
+    """Find conditions and counts that leave out rows without a value (NULL)."""
     if not part.question.says("known"):
         yield from _dropped_by_conditions(part)
     if part.question.text:
@@ -31,8 +31,9 @@ def _dropped_by_conditions(part: Part) -> Iterator[Probe]:
 
 
 def _negations(part: Part, condition: exp.Expr) -> Iterator[exp.Expr]:
-    """Yield the comparisons that a reader expects to include rows without a value: negations such
-    as "not in Berlin" and, if the question says "no" or "not", any comparison by size.
+    """Yield the parts of a condition that a reader expects to include rows without a value. These
+    are negations such as "not in Berlin". If the question says "no" or "not", comparisons by size
+    are such parts too.
     """
     kinds = (exp.NEQ, exp.Not, exp.Like, *(STEPS if part.question.says("negated") else ()))
     for node in condition.find_all(*kinds):
@@ -54,8 +55,8 @@ def _dropped_by_counts(part: Part) -> Iterator[Probe]:
 
 
 def _is_of_a_share(node: exp.Count) -> bool:
-    """Return whether a count is part of a share whose other side reads the counted column, or
-    counts all rows.
+    """Return whether a count is part of a quotient that also counts all rows or reads the same
+    column elsewhere.
     """
     quotient = node.find_ancestor(exp.Div)
     if quotient is None:

@@ -1,10 +1,12 @@
 """Check that each figure of an answer follows from the results of its turn.
 
-A sentence points at places of a result: the rows that it names (Canada, 2022, UA), their sum and
-mean, and the sum and mean of all rows. Near evidence is these cells, and the difference, ratio or
-share of any two. Middle evidence is the result of combining two columns. Other evidence is all
-other rows, the top rows, and results of combining figures that were already confirmed. Middle and
-other evidence count only if a made-up figure of the same size would seldom match.
+A sentence of the answer points at places of a result: at the rows that it names (such as Canada,
+2022 or UA), at their sum and mean, and at the sum and mean of all rows. There are three tiers of
+evidence. Near evidence is the numbers at these places, and the difference, ratio or share of any
+two of them. Middle evidence is the results of combining two columns. Other evidence is all other
+rows, the top rows, and results of combining figures that were already confirmed. A figure may match
+middle or other evidence by accident. So such a match counts only if a made-up figure of the same
+size would seldom match.
 """
 
 import math
@@ -32,28 +34,28 @@ from longtable.memory.counting.figures import (
 )
 
 CHANCES = (math.inf, 0.5, 0.1)
-"""Largest chance of a match by a made-up figure of the same size, for near, middle and other
-evidence to count.
+"""For near, middle and other evidence: the largest chance with which a made-up figure of the same
+size may match, so that a match still counts.
 """
 _SCALE = re.compile(
     r"(?:^|[_\s(（/])(k|thousand|m|mn|mio|million|bn|billion|wan|yi|[kmgt]b|km|kg)s?(?:usd|eur|gbp|cny|rmb|chf|[$€£¥元])?(?=$|[_\s)）/])"
     r"|(?<!\d)(?<!\d )([百千十]?[万亿])",
     re.IGNORECASE,
 )
-"""Units of a column, in its name or the question: "revenue (USD millions)" may be told in
-billions.
+"""Matches units in the name of a column or in the question. An answer may write a number of
+"revenue (USD millions)" in billions.
 """
 _FACTORS = {
     "seconds": (1.0, 60.0, 3600.0, 86400.0, 604800.0, 0.001), "percent": (100.0,), "points": (1.0, 100.0), "times": (1.0,),
 }  # fmt: skip
-"""Factors by which a figure of a kind may differ from its cell: 34 % from .34 or 34, 2 hours from
-7,200 or 120.
+"""Factors by which a figure of each kind may differ from its cell. For example, 34 % may come from
+.34 or 34, and 2 hours from 7,200 seconds or 120 minutes.
 """
 _SENTENCE = re.compile(r"[^\n。！？；;]+?(?:[.!?](?=\s)|[\n。！？；;]|$)")
 
 
 class _Bounds(NamedTuple):
-    """The interval of numbers in a result that a reading of a figure may stand for."""
+    """An interval. A number of a result in this interval supports a figure."""
 
     low: float
     high: float
@@ -67,11 +69,11 @@ def unsupported(
     said: Iterable[float] = (),
     earlier: Iterable[float] = (),
 ) -> list[Figure]:
-    """Return the figures of `answer` that do not follow from the results, in order.
+    """Return the figures of `answer` that do not follow from the results, in their order.
 
-    An answer may repeat figures of the question and the SQL, and the numbers in `said`, from other
-    tools of the turn. Numbers of `earlier` messages count only if a made-up figure would seldom
-    match.
+    An answer may repeat figures of the question and of the SQL, and the numbers in `said`, which
+    come from other tools of the turn. A number of `earlier` messages counts only if a made-up
+    figure would seldom match.
     """
     tables = [ResultTable(source, f"{question}\n{answer}") for source in sources]
     labels = _labels(sources, tables)
@@ -100,7 +102,7 @@ def unsupported(
 
 
 def _labels(sources: Sequence[Source], tables: Sequence[ResultTable]) -> list[str]:
-    """Return the names of columns and rows that hold a digit."""
+    """Return the names of columns and rows that contain a digit."""
     labels: list[str] = []
     for source in sources:
         labels += map(str, source.columns)
@@ -110,7 +112,7 @@ def _labels(sources: Sequence[Source], tables: Sequence[ResultTable]) -> list[st
 
 
 def _known(asked: Sequence[Figure], sources: Sequence[Source], said: Iterable[float]) -> Evidence:
-    """Return the numbers that an answer may repeat."""
+    """Return as evidence the numbers that an answer may repeat."""
     repeated = [figure.value for figure in asked]
     for number in said:
         repeated += [number, -number]
@@ -126,8 +128,8 @@ def _holds(
     *,
     growth: bool,
 ) -> bool:
-    """Return whether a tier of evidence holds a reading of the figure, and a made-up figure of its
-    size would seldom match there.
+    """Return whether the evidence supports a figure: a tier contains a number that the figure may
+    stand for, and a made-up figure of the same size would seldom match this tier.
     """
     for reading, (tier, chance) in product(figure.readings, zip(tiers, CHANCES, strict=True)):
         is_ratio = reading.kind in ("percent", "times")
@@ -142,8 +144,8 @@ def _holds(
 def _bounds(
     reading: Reading, figure: Figure, scales: Iterable[float], *, may_grow: bool
 ) -> Iterator[_Bounds]:
-    """Yield the intervals that a reading may stand for. Growth by 34 % is also a ratio of 1.34 or
-    0.66.
+    """Yield the intervals that a reading of a figure may stand for. If `may_grow`, growth by 34 %
+    may also stand for a ratio of 1.34 or 0.66.
     """
     for factor in _FACTORS.get(reading.kind, scales):
         yield _Bounds(reading.low / factor, reading.high / factor, figure.negative)
@@ -161,8 +163,8 @@ def _hits(lists: Iterable[Sequence[float]], bounds: _Bounds) -> bool:
 
 
 def _chance(lists: Iterable[Sequence[float]], bounds: _Bounds) -> float:
-    """Return the expected number of matches of a made-up figure between a third and three times as
-    large.
+    """Return how many matches to expect by accident, for a made-up figure that is between a third
+    of this figure and three times as large.
     """
     size = max(abs(bounds.low), abs(bounds.high), 1e-300)
     near = sum(
@@ -173,8 +175,8 @@ def _chance(lists: Iterable[Sequence[float]], bounds: _Bounds) -> float:
 
 
 def _scales(sources: Sequence[Source], question: str) -> set[float]:
-    """Return the factors for numbers of the results: 1, and the units of columns and question ("USD
-    millions", 万元).
+    """Return the factors by which an answer may scale numbers of the results: 1, and those of units
+    in the names of columns and in the question, such as "USD millions" or 万元.
     """
     heads = [question]
     for source in sources:
@@ -186,8 +188,8 @@ def _scales(sources: Sequence[Source], question: str) -> set[float]:
 
 
 def _steps(held: Sequence[Figure], tables: Sequence[ResultTable]) -> Evidence:
-    """Return the results of combining two confirmed figures, or a figure and a total: 5.66 % of
-    18,460.
+    """Return the results of combining two confirmed figures, or a figure and a total, such as 5.66
+    % of 18,460.
     """
     values = [_plain_value(figure) for figure in held[:MOST_OPERANDS]]
     totals: list[float] = []
@@ -202,6 +204,6 @@ def _steps(held: Sequence[Figure], tables: Sequence[ResultTable]) -> Evidence:
 
 
 def _plain_value(figure: Figure) -> float:
-    """Return a figure's value; for a percentage, the share (0.34 for 34 %)."""
+    """Return the value of a figure. A percentage becomes a share: 0.34 for 34 %."""
     is_percent = bool(figure.readings) and figure.readings[0].kind == "percent"
     return figure.value / (100 if is_percent else 1)

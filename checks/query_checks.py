@@ -1,10 +1,11 @@
 """Plan the checks of a query: write the SQL that shows whether its figures can be trusted.
 
-`probes_of` reads the tree of a query that the wall let pass, so it runs where texts are parsed.
-Each check is a function of one SELECT (`Part`) and yields `Probe`s, whose SQL the caller runs
-behind both walls. All figures are counts of rows: no probe returns a cell. The question, if the
-caller has it, tells the meaning: without it no check knows that minutes were asked for, or
-customers and not orders.
+`probes_of` reads the tree of a query that has passed the wall, so it runs where texts are parsed.
+Each check is a function of one SELECT (`Part`). It yields `Probe`s, whose SQL the caller runs
+behind both walls. All their figures are counts of rows, so no probe returns a cell.
+
+The question tells what the figures must mean. Without it, no check knows, for example, that minutes
+were asked for, or customers instead of orders.
 """
 
 from sqlglot import exp
@@ -34,8 +35,8 @@ CHECKS = (
 
 
 def probes_of(sql: str, question: str = "", *, dialect: str, catalog: Catalog) -> list[Probe]:
-    """Return the checks of a query that ran: all checks that need no SQL, and at most `MOST_PROBES`
-    checks that need some.
+    """Return the checks of a query that was run: all checks whose finding is certain without SQL,
+    and at most `MOST_PROBES` checks with SQL.
     """
     tree = statement(sql, dialect)
     asked = Question(question.casefold())
@@ -53,8 +54,8 @@ def probes_of(sql: str, question: str = "", *, dialect: str, catalog: Catalog) -
 
 
 def _selects(tree: exp.Expr) -> list[exp.Select]:
-    """Return the SELECTs with a FROM. A SELECT in a condition is left out, because it may name
-    columns of the query around it.
+    """Return the SELECTs that have a FROM. A SELECT inside a condition is left out, because it may
+    use columns of the query around it.
     """
     return [
         select

@@ -15,13 +15,13 @@ from longtable.tools.sql.narrow import owner_of, sources_of
 from longtable.tools.sql.parsing import written
 
 STEPS: dict[type[exp.Expr], int] = {exp.GT: 1, exp.GTE: 0, exp.LT: -1, exp.LTE: 0}
-"""Comparisons by size, each with the distance from the written number to the first or last whole
-number that fits.
+"""The kinds of comparison by size. The number is added to a written whole number to get the first
+or last whole number that fits: `x > 5` begins with 6.
 """
 
 
 class Comparison(NamedTuple):
-    """One comparison by size. A BETWEEN becomes two."""
+    """One comparison by size. A BETWEEN counts as two comparisons."""
 
     condition: exp.Expr
     side: exp.Expr
@@ -31,14 +31,16 @@ class Comparison(NamedTuple):
 
 
 def conjuncts(condition: exp.Expr) -> list[exp.Expr]:
-    """Return the conditions that are joined by AND."""
+    """Return the parts of a condition that AND joins; the condition itself if there is no AND."""
     if isinstance(condition, exp.And):
         return list(condition.flatten())
     return [condition]
 
 
 def row_key(table: Table) -> Sequence[str]:
-    """Return the columns that tell one row from another: the key, or all columns."""
+    """Return the columns that identify a row of a table: the primary key, or all columns if there
+    is none.
+    """
     return table.primary_key or [column.name for column in table.columns]
 
 
@@ -48,30 +50,30 @@ class Part:
 
     select: exp.Select
     root: exp.Expr
-    """The whole query."""
+    """The whole query that the SELECT belongs to."""
     question: Question
     dialect: str
     catalog: Catalog
 
     @cached_property
     def tables(self) -> Mapping[str, Table | None]:
-        """Return the tables that it reads, by their folded names in the query. The value is None
-        for a subquery.
+        """Return the tables in FROM by their folded names or aliases. The value is None for a
+        source that is not a table, such as a subquery.
         """
         return sources_of(self.select, self.catalog, self.dialect)
 
     def table_words(self, alias: str) -> list[str]:
-        """Return the words of a table's name."""
+        """Return the words of a table's name, for its name or alias in the query."""
         return name_words(getattr(self.tables.get(alias), "bare_name", ""))
 
     @cached_property
     def joins(self) -> list[exp.Join]:
-        """Return its joins in order."""
+        """Return the joins of this SELECT in order."""
         return self.select.args.get("joins") or []
 
     @cached_property
     def is_list(self) -> bool:
-        """Return whether each row of the joined tables is a row of the result."""
+        """Return whether the result has one row for each row of the joined tables."""
         return (
             self.select is self.root
             and not self.select.args.get("distinct")
@@ -80,13 +82,13 @@ class Part:
 
     @cached_property
     def conditions(self) -> list[exp.Expr]:
-        """Return the conditions that all must hold."""
+        """Return the conditions of WHERE, all of which must hold."""
         where = self.select.args.get("where")
         return [] if where is None else conjuncts(where.this)
 
     @cached_property
     def comparisons(self) -> list[Comparison]:
-        """Return the comparisons by size that must hold."""
+        """Return the comparisons by size in WHERE, all of which must hold."""
         between = [each for each in self.conditions if isinstance(each, exp.Between)]
         return [
             *(
@@ -100,7 +102,9 @@ class Part:
 
     @cached_property
     def aggregates(self) -> list[exp.Expr]:
-        """Return its sums, averages and counts of rows. Inner queries are left out."""
+        """Return the sums, averages and counts of this SELECT. Those of inner queries, in windows,
+        or with DISTINCT are left out.
+        """
         nodes = self.select.find_all(exp.Sum, exp.Avg, exp.Count)
         return [node for node in nodes if self._is_own_aggregate(node)]
 
@@ -110,11 +114,13 @@ class Part:
         return not node.find(exp.Distinct) and not node.find_ancestor(exp.Window)
 
     def owners(self, node: exp.Expr) -> set[str]:
-        """Return the names of the tables that a node reads, "" for an unknown one."""
+        """Return the names or aliases of the tables that a node reads. "" stands for an unknown
+        table.
+        """
         return {owner_of(column, self.tables) for column in node.find_all(exp.Column)}
 
     def is_idle(self, join: exp.Join) -> bool:
-        """Return whether only the join's own condition reads the joined table."""
+        """Return whether nothing but the condition of the join reads the joined table."""
         readers = {fold(join.this.alias_or_name), ""}
         for node in self.select.find_all(exp.Column, exp.Star):
             if node.find_ancestor(exp.Join) is join:
@@ -124,14 +130,14 @@ class Part:
         return True
 
     def is_used_outside_joins(self, alias: str) -> bool:
-        """Return whether a condition, a group or a figure reads a table."""
+        """Return whether anything outside the conditions of joins reads a column of this table."""
         columns = self.select.find_all(exp.Column)
         return any(
             self.owners(each) == {alias} for each in columns if not each.find_ancestor(exp.Join)
         )
 
     def catalog_column(self, node: object) -> Column | None:
-        """Return the catalogue's column of a column node, None for any other node."""
+        """Return the column of the catalogue that a node names. None if it names none."""
         if not isinstance(node, exp.Column):
             return None
         table = self.tables.get(owner_of(node, self.tables))
@@ -141,7 +147,7 @@ class Part:
         return next((column for column in table.columns if fold(column.name) == name), None)
 
     def may_be_null(self, node: exp.Expr) -> bool:
-        """Return whether a node is a column that may be empty."""
+        """Return whether a node is a column that may contain NULL."""
         column = self.catalog_column(node)
         if column is None or not column.nullable:
             return False
@@ -153,13 +159,13 @@ class Part:
         return False
 
     def column(self, alias: str, name: str) -> str:
-        """Return SQL for a column of a table, by the table's name in the query."""
+        """Return SQL for a column of the table that has this name or alias in the query."""
         table = self.tables[alias]
         owner = table.bare_name if table and fold(table.bare_name) == alias else alias
         return f"{quoted(owner)}.{quoted(name)}"
 
     def identity(self, *aliases: str) -> list[str]:
-        """Return SQL for the columns that tell one row of these tables from another."""
+        """Return SQL for the columns that identify a row of these tables."""
         columns: list[str] = []
         for alias in aliases:
             table = self.tables[alias]
@@ -172,7 +178,7 @@ class Part:
         return written(node, self.dialect)
 
     def short(self, node: exp.Expr) -> str:
-        """Return a node's text for the template of a finding."""
+        """Return the SQL of a node, shortened, for use in the template of a finding."""
         return clip(self.text(node), 80).replace("{", "{{").replace("}", "}}")
 
     def count(
@@ -182,9 +188,10 @@ class Part:
         joins: int | None = None,
         figure: str = "COUNT(*)",
     ) -> str:
-        """Return SQL that counts the rows, before grouping, for which these conditions hold too.
-        `without`: one of its own conditions to leave out. `joins`: use only so many of the first
-        joins.
+        """Return SQL that counts the rows of this SELECT before grouping, with further conditions.
+
+        `without` is one of the SELECT's own conditions to leave out. With `joins`, only this many
+        of its first joins are used.
         """
         with_ = self.root.args.get("with_")
         start = self.text(with_) if with_ else ""
@@ -198,8 +205,8 @@ class Part:
         return f"{start} SELECT {figure} {source} WHERE {where}"
 
     def repeats(self, keys: Sequence[str]) -> str:
-        """Return SQL for two counts: the distinct keys in each group, added up, and the rows that
-        hold them.
+        """Return SQL for two figures: the number of distinct keys, counted in each group and added
+        up, and the number of rows with these keys.
         """
         group = self.select.args.get("group")
         keys_of_groups = [] if group is None else group.expressions
@@ -208,8 +215,8 @@ class Part:
         return f"SELECT COUNT(*), SUM(n) FROM ({rows} GROUP BY {', '.join([*groups, *keys])}) AS r"
 
     def _group_text(self, key: exp.Expr) -> str:
-        """Return SQL for a key of GROUP BY. The key may be the number or the alias of a column of
-        the SELECT.
+        """Return SQL for a key of GROUP BY. The key may be an expression, or the number or alias of
+        a column of the SELECT.
         """
         items = self.select.expressions
         if key.is_int:

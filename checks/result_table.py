@@ -1,4 +1,4 @@
-"""One result of a turn, and its evidence on a sentence of the answer."""
+"""One result of a turn, and the evidence that it gives for a sentence of the answer."""
 
 import math
 import re
@@ -17,22 +17,24 @@ MOST_TOP = 10
 MOST_COLUMNS = 20
 MOST_OPERANDS = 30
 MOST_FACTORS = 5
-"""Most measures that are multiplied with one another."""
+"""The number of measures of which each two are multiplied with each other."""
 _LABEL = re.compile(
     r"(?:^|[_\s])(?:ids?|code|year|month|quarter|day|hour|week|zip|phone|rank|no|nr)$|^(?:年[份度]?|月份?|季度|日期?|编号|序号|排名)$|_?id$",
     re.IGNORECASE,
 )
-"""Columns whose numbers name things: they are never added."""
+"""Matches names of columns whose numbers only name things, such as ids or years. These numbers are
+never added.
+"""
 
 Place = Sequence[float]
-"""The numbers of a row, or of a sum or mean over rows: first each measure, then the results of
-combining two. NaN for a missing number.
+"""The numbers of one row, or of a sum or mean over rows. First comes each measure, then the results
+of combining two measures. NaN stands for a missing number.
 """
 
 
 class Evidence:
-    """Numbers in which figures are looked up, and ratios, which are only for figures such as "34 %"
-    and "2.3 times".
+    """Numbers and ratios in which figures are looked up. Only figures such as "34 %" or "2.3 times"
+    are looked up among the ratios.
     """
 
     def __init__(self, numbers: Iterable[float] = (), ratios: Iterable[float] = ()) -> None:
@@ -40,13 +42,17 @@ class Evidence:
         self.ratios = list(ratios)
 
     def compare(self, a: Place, b: Place, signs: Iterable[int] = (-1, 1)) -> None:
-        """Add the ratios of two places, and their difference (sign -1) and sum (1)."""
+        """Add the ratios of two places, number by number. With a sign of -1 also add their
+        differences, with 1 their sums.
+        """
         for x, y in zip(a, b, strict=False):
             self.numbers += [x + sign * y for sign in signs]
             self.ratios += quotients(x, y)
 
     def sort(self) -> "Evidence":
-        """Sort the numbers and ratios for look-ups, and return this evidence."""
+        """Sort the numbers and ratios, so that figures can be looked up, and return this
+        evidence.
+        """
         self.numbers = sorted(set(filter(math.isfinite, self.numbers)))
         self.ratios = sorted(set(filter(math.isfinite, self.ratios)))
         return self
@@ -63,8 +69,8 @@ def quotient(x: float, y: float) -> float:
 
 
 def as_shares(numbers: Iterable[float]) -> list[float]:
-    """Return the ratios that percentages may give for these numbers: 34 % may be written for .34 or
-    for 34.
+    """Return the ratios that percentages may stand for if these are the numbers in a result. 34 %
+    may stand for .34 or for 34.
     """
     shares: list[float] = []
     for number in numbers:
@@ -73,16 +79,20 @@ def as_shares(numbers: Iterable[float]) -> list[float]:
 
 
 def count_between(ordered: Sequence[float], one: float, other: float) -> int:
-    """Return how many of the sorted numbers are from one bound to the other, in either order."""
+    """Return how many of the sorted numbers lie between two bounds, including the bounds. The
+    bounds may be in either order.
+    """
     return bisect_right(ordered, max(one, other)) - bisect_left(ordered, min(one, other))
 
 
 Tiers = list[list[Evidence]]
-"""Near, middle and other evidence."""
+"""Lists of near, middle and other evidence, in this order."""
 
 
 class ResultTable:
-    """One result, read once for an answer. `text` is the question with the answer."""
+    """One result, prepared for checking one answer. `text` is the question followed by the
+    answer.
+    """
 
     def __init__(self, source: Source, text: str) -> None:
         columns = [str(name) for name in source.columns[:MOST_COLUMNS]]
@@ -108,12 +118,16 @@ class ResultTable:
         self.rest = self._rest(cells)
 
     def _order(self, column: Sequence[float]) -> list[int]:
-        """Return the rows that have a number in a column, the smallest first."""
+        """Return the rows that have a number in this column, from the smallest number to the
+        largest.
+        """
         known = [at for at in self.rows if not math.isnan(column[at])]
         return sorted(known, key=column.__getitem__)
 
     def _tops(self, orders: Sequence[Sequence[int]]) -> list[Place]:
-        """Return the sums and means of the first and last rows of each order."""
+        """Return sums and means over the first and over the last rows in each order, for 1 to
+        `MOST_TOP` rows.
+        """
         tops: list[Place] = []
         for order, way, end in product(orders, (1, -1), range(1, MOST_TOP + 1)):
             rows = order[::way][:end]
@@ -128,8 +142,8 @@ class ResultTable:
         orders: Sequence[Sequence[int]],
         text: str,
     ) -> Evidence:
-        """Return counts of rows (of all, of each value, and over and under each number of the text)
-        and the medians.
+        """Return as evidence counts of rows, and the medians. Counted are all rows, the rows with
+        each value, and the rows over and under each number in the text.
         """
         counts: list[float] = []
         for column in cells:
@@ -148,7 +162,9 @@ class ResultTable:
         ).sort()
 
     def _rest(self, cells: Sequence[Sequence[object]]) -> Evidence:
-        """Return all cells and top rows, whatever the sentence names."""
+        """Return as evidence all cells and the sums and means of top rows, whatever a sentence
+        names.
+        """
         numbers: list[float] = []
         for column in (*self.numbers, *self.tops):
             numbers += column
@@ -161,7 +177,9 @@ class ResultTable:
         return rest.sort()
 
     def over(self, rows: Iterable[int], *, mean: bool = False) -> Place:
-        """Return the sum or mean over rows."""
+        """Return the sums over these rows, or the means if `mean` is True, followed by the results
+        of combining them.
+        """
         numbers = _sums((*self.measures, *self.products), list(rows), mean=mean)
         sums = numbers[: self.width]
         products = numbers[self.width :]
@@ -180,8 +198,9 @@ class ResultTable:
         ]
 
     def named(self, text: str) -> tuple[set[int], list[set[int]]]:
-        """Return the rows that a text names, and the rows of each name. If the text has names from
-        several columns, only rows with a name from each count, provided there are any.
+        """Return the rows that a text names, and the set of rows for each name. If the text has
+        names from several columns, only rows that are named in each of these columns are returned;
+        if there are none, all named rows.
         """
         by_place = list(self.names.values())
         groups: list[set[int]] = []
@@ -195,7 +214,7 @@ class ResultTable:
         return scope, groups[:MOST_OPERANDS]
 
     def evidence(self, sentence: str, before: str) -> Tiers:
-        """Return near, middle and other evidence on a sentence. `before` is the sentence
+        """Return the near, middle and other evidence for a sentence. `before` is the sentence
         before it.
         """
         scope, groups = self.named(sentence)
@@ -219,8 +238,8 @@ class ResultTable:
     def _places(
         self, scope: set[int], groups: Sequence[set[int]], *, is_whole: bool
     ) -> list[Place]:
-        """Return the rows that a sentence names, their sums and means, and the sums and means of
-        all rows.
+        """Return the numbers of the rows that a sentence names, their sums and means, and the sums
+        and means of all rows.
         """
         own = sorted(scope or self.rows)
         singles = [] if is_whole else own[:MOST_PLACES]
@@ -231,8 +250,8 @@ class ResultTable:
         return places + self.whole
 
     def _other_places(self, scope: set[int], before: str) -> list[Place]:
-        """Return the rows next to the named ones, the top rows, and the total without the named
-        rows.
+        """Return the numbers of rows next to the named rows, of the top rows, and of the total
+        without the named rows.
         """
         own = sorted(scope or self.rows)
         beside = {0, len(self.rows) - 1, *sorted(self.named(before)[0])[:6]}
@@ -247,7 +266,7 @@ class ResultTable:
         return others
 
     def _cells(self, scope: set[int], places: Sequence[Place]) -> list[float]:
-        """Return the numbers of the named rows, and the measures of the places."""
+        """Return all numbers of the named rows, and the measures of the places."""
         cells: list[float] = []
         for column in self.numbers:
             cells += [column[at] for at in scope]
@@ -257,12 +276,14 @@ class ResultTable:
 
 
 def _cells_of(source: Source, at: int) -> list[object]:
-    """Return one column of a result; rows may be short."""
+    """Return one column of a result. A row that is too short gives None."""
     return [row[at] if at < len(row) else None for row in source.rows]
 
 
 def _sums(columns: Sequence[Sequence[float]], rows: Sequence[int], *, mean: bool) -> list[float]:
-    """Return the sums of the columns over rows, or their means; NaN without a number."""
+    """Return the sum of each column over these rows, or its mean if `mean` is True. NaN stands for
+    a column without a number.
+    """
     sums: list[float] = []
     for column in columns:
         known = [column[at] for at in rows if not math.isnan(column[at])]
@@ -271,8 +292,8 @@ def _sums(columns: Sequence[Sequence[float]], rows: Sequence[int], *, mean: bool
 
 
 def _value_counts(column: Sequence[object]) -> list[int]:
-    """Return how many values a column has and how many cells are empty. If there are few values,
-    also return how many rows each has.
+    """Return the number of different values in a column and the number of empty cells. If there are
+    few different values, also return the number of rows with each.
     """
     sizes = Counter(map(str, column))
     each = list(sizes.values()) if len(sizes) < 60 else []
@@ -280,8 +301,8 @@ def _value_counts(column: Sequence[object]) -> list[int]:
 
 
 def _limit_counts(ordered: Sequence[float], limits: Sequence[float]) -> list[int]:
-    """Return how many numbers are under and over each limit, both with and without the numbers
-    equal to it.
+    """Return how many numbers are under and over each limit. Each is given twice: once without and
+    once with the numbers that equal the limit.
     """
     under: list[int] = []
     for limit in limits:

@@ -1,5 +1,5 @@
-"""Find the names that an answer may use for a row of a result: a cell's text, or a date in other
-words.
+"""Find the names by which an answer may call a row of a result: the text of a cell, or a date in
+other words.
 """
 
 import re
@@ -24,41 +24,45 @@ _WHEN = re.compile(
     r"|(?:quarter|季)[^=]*=Q?([1-4])$|=Q([1-4])$",
     re.IGNORECASE,
 )
-"""A column's name with a cell that is a date, or a part of a date."""
+"""Matches the text `column=cell` if the cell is a date or part of a date."""
 _ENDING = re.compile(r"(?:特别行政区|自治区|[市省县区部]|(?<=[a-z]{3})s|(?<=^[A-Z]{2})[A-Z])$")
-"""Endings that a short form of a name leaves out."""
+"""Matches endings that a short form of a name leaves out, such as 市 in 北京市."""
 _AFTER = (
     "(?:uary|ruary|ch|il|e|y|ust|tember|ober|ember|day|sday|nesday|rsday|urday)?s?(?![A-Za-z0-9])"
 )
 
 RowsByName = dict[str, dict[str, set[int]]]
-"""For each name: the things it is a name of, such as a column or the year in it, each with its
-rows.
+"""For each name, the rows that it may mean, by the kind of the name. The kind is a column, or a
+part of the dates in a column, such as their year.
 """
 
 
 class _Form(NamedTuple):
-    """One name for a row, and the thing it is a name of."""
+    """One name of a row. `of` is the kind of the name: a column, or a part of the dates in a
+    column.
+    """
 
     of: str
     text: str
 
 
 def is_name(cell: object) -> TypeGuard[str]:
-    """Return whether a cell is a text that may name its row."""
+    """Return whether a cell is a text that may serve as a name of its row."""
     return isinstance(cell, str) and 2 <= len(cell) <= 200 and number_in(cell) is None
 
 
 def names_in_column(cells: Iterable[object]) -> set[str]:
-    """Return the cells of a column that may name their rows."""
+    """Return the cells of a column that may serve as names of their rows."""
     return set(filter(is_name, cells))
 
 
 def rows_by_name(
     cells: Sequence[Sequence[object]], columns: Sequence[str], folded: str
 ) -> RowsByName:
-    """Return the names of rows that a folded text contains, and for each the rows by column. The
-    longest name comes first, so that New York is not read as York. `cells` are by column.
+    """Return the names of rows that a folded text contains, each with its rows. `cells` holds one
+    list for each column.
+
+    The longest name comes first, so that New York is not read as York.
     """
     rows: dict[str, dict[str, set[int]]] = defaultdict(lambda: defaultdict(set))
     for column, name in zip(cells, columns, strict=True):
@@ -72,7 +76,9 @@ def rows_by_name(
 
 
 def name_pattern(names: Mapping[str, object]) -> re.Pattern[str]:
-    """Return a pattern that matches any of these names, each as a group."""
+    """Return a pattern that matches any of these names. Each name is a group of the pattern, in
+    order.
+    """
     return re.compile("|".join(map(_pattern, names)) or r"(?!)")
 
 
@@ -87,7 +93,7 @@ def _forms_in(folded: str, cell: str | int, column: str) -> list[_Form]:
 
 
 def _forms(cell: str | int, column: str) -> list[_Form]:
-    """Return how an answer may name a row by a cell."""
+    """Return the names by which an answer may call a row with this cell."""
     forms = _date_forms(cell, column)
     if is_name(cell):
         forms += [_Form(column, text) for text in _name_forms(cell)]
@@ -116,7 +122,9 @@ def _date_forms(cell: str | int, column: str) -> list[_Form]:
 
 
 def _name_forms(cell: str) -> list[str]:
-    """Return a name, its short form, its initials, and its longer words except the last."""
+    """Return the forms of a name: the name itself, its short form, its initials, and all its words
+    of three or more letters without the last word.
+    """
     words = cell.split()
     initials = "".join(word[0] for word in words) if cell.istitle() else ""
     return [cell, _ENDING.sub("", cell), initials, *(word for word in words[:-1] if len(word) > 2)]

@@ -1,5 +1,5 @@
-"""Check for figures of the wrong column: without a factor, with another table's price, or of
-another column than asked for.
+"""Check for figures of the wrong column: a sum without a needed factor, a sum with the price of
+another table, or a figure of another column than the question names.
 """
 
 from collections.abc import Iterator
@@ -18,7 +18,9 @@ from longtable.tools.sql.verdict import Probe
 
 
 class _NumberColumn(NamedTuple):
-    """A column of numbers of a table that the query reads."""
+    """A column of numbers in a table that the query reads. `words` are the words of the column's
+    name.
+    """
 
     alias: str
     table: Table
@@ -28,7 +30,7 @@ class _NumberColumn(NamedTuple):
 
 @dataclass(frozen=True)
 class _Measure:
-    """One sum, average, largest or smallest value of a SELECT."""
+    """One sum, average, maximum or minimum in a SELECT."""
 
     part: Part
     node: exp.Expr
@@ -47,7 +49,9 @@ class _Measure:
 
     @cached_property
     def prices(self) -> dict[str, exp.Column]:
-        """Return the columns of prices that are added up, by the names of their tables."""
+        """Return the columns of prices that the sum adds up, by the names of their tables. Empty if
+        this is not a sum.
+        """
         if not self.is_sum:
             return {}
         return {
@@ -58,7 +62,7 @@ class _Measure:
 
     @cached_property
     def words_asked(self) -> set[str]:
-        """Return the words of the columns' names that the question has."""
+        """Return the words of the question that are also in the names of the measured columns."""
         words: set[str] = set()
         for column in self.columns:
             words.update(filter(self.part.question.names, name_words(column.name)))
@@ -66,8 +70,8 @@ class _Measure:
 
 
 def measure_faults(part: Part) -> Iterator[Probe]:
-    """Find sums that lack a factor, use the price of another table, or use another column than the
-    question names.
+    """Find sums that lack a factor, sums that use the price of another table, and figures of
+    another column than the question names.
     """
     every = list(_number_columns(part))
     read = {fold(column.name) for column in part.root.find_all(exp.Column)}
@@ -93,7 +97,9 @@ def _number_columns(part: Part) -> Iterator[_NumberColumn]:
 
 
 def _missing_factor(measure: _Measure, other: _NumberColumn) -> Iterator[Probe]:
-    """Find a discount or quantity that belongs to the price, and that the sum leaves out."""
+    """Find a factor that the sum leaves out: a discount or quantity in the same table as the
+    price.
+    """
     part = measure.part
     neutral = FACTORS.get("".join(dict.fromkeys(other.words)))
     if neutral is None or other.alias not in measure.prices:
@@ -108,8 +114,8 @@ def _missing_factor(measure: _Measure, other: _NumberColumn) -> Iterator[Probe]:
 
 
 def _other_price(measure: _Measure, owner: str, other: _NumberColumn) -> Iterator[Probe]:
-    """Find a price column of the same name in another table that the sum reads: it may hold the
-    price at the time of sale.
+    """Find a column with the same name as the summed price, in another table that the sum also
+    reads. The other column may hold the price at the time of sale.
     """
     part = measure.part
     price = measure.prices[owner]
@@ -126,7 +132,7 @@ def _other_price(measure: _Measure, owner: str, other: _NumberColumn) -> Iterato
 
 
 def _other_column(measure: _Measure, other: _NumberColumn) -> Iterator[Probe]:
-    """Find a column that the question names better than the one measured."""
+    """Find a column that fits the question's words better than the measured column."""
     table_words = {*name_words(other.table.bare_name)}
     special = [word for word in other.words if word not in NAME_WORDS["general"] | table_words]
     if not measure.columns or not special or "id" in other.words:
@@ -150,8 +156,8 @@ def _added_rates(measure: _Measure) -> Iterator[Probe]:
 
 
 def _other_totals(measure: _Measure) -> Iterator[Probe]:
-    """Find columns with totals that should equal the sums of their lines, such as the total of an
-    order.
+    """Find columns of totals, such as the total of an order, that should equal the sums of their
+    lines.
     """
     part = measure.part
     if part.question.says("gross"):
@@ -169,8 +175,8 @@ def _other_totals(measure: _Measure) -> Iterator[Probe]:
 
 
 def _sums_by(measure: _Measure, key: ForeignKey, alias: str) -> str:
-    """Return SQL for the sums of the lines, grouped by the row that they belong to, such as an
-    order.
+    """Return SQL for the sums of the lines, with one sum for each row that the lines belong to,
+    such as an order.
     """
     part = measure.part
     table = part.tables[alias]

@@ -1,5 +1,5 @@
-"""Check for factors that do not give the unit which the question, or a column's new name,
-asks for.
+"""Check that figures are in the unit that the question, or the column's name in the result, asks
+for.
 """
 
 import re
@@ -18,23 +18,23 @@ _UNIT = re.compile(rf"(\d[\d,.]*\s*|\ban?\s+|每)?(?<![a-z])({_LONGEST_FIRST})s?
 
 
 class UnitNamed(NamedTuple):
-    """A unit that a text names, with the number before it and the text as written."""
+    """A unit that a text names, with the number before it. `text` is what is written."""
 
     number: str
-    """The number as written, or "a", "an" or 每; empty if the text only asks for the unit."""
+    """The number as it is written, or "a", "an" or 每. Empty if the text names only the unit."""
     unit: Unit
     text: str
 
 
 class _Figure(NamedTuple):
-    """One column of the result."""
+    """One column of the result with its unit."""
 
     item: exp.Expr
     unit: Unit
 
 
 def units_named(text: str) -> list[UnitNamed]:
-    """Return the units that a text names."""
+    """Return the units that a text names, in order."""
     return [
         UnitNamed((match[1] or "").strip(), UNITS[match[2]], match[0])
         for match in _UNIT.finditer(text)
@@ -42,8 +42,8 @@ def units_named(text: str) -> list[UnitNamed]:
 
 
 def unit_faults(part: Part) -> Iterator[Probe]:
-    """Find figures and limits in another unit than asked for, and numbers wrongly used as
-    shares.
+    """Find figures and limits that are in another unit than asked for, and numbers that are wrongly
+    used as shares.
     """
     figures = [_Figure(item, _unit_of(item, part)) for item in part.select.expressions]
     yield from _wrong_factors(part, figures)
@@ -71,7 +71,9 @@ def _wrong_factors(part: Part, figures: Sequence[_Figure]) -> Iterator[Probe]:
 
 
 def _units_asked(part: Part) -> list[Unit]:
-    """Return the units that the question asks for, and the quotients of any two of them."""
+    """Return the units that the question asks for, and the quotients of any two of them, such as
+    kilometres per hour.
+    """
     asked = [each.unit for each in units_named(part.question.text) if not each.number]
     quotients = [
         Unit(one.size / other.size, one.dimension / other.dimension)
@@ -95,7 +97,7 @@ def _missing_percent(part: Part, figures: Sequence[_Figure]) -> Iterator[Probe]:
 
 
 def _wrong_limit(part: Part, comparison: Comparison) -> Iterator[Probe]:
-    """Find a comparison with another length or size than the question names."""
+    """Find a comparison with another length or size than the one that the question names."""
     side = _unit_of(comparison.side, part)
     value = comparison.value
     if side.dimension == NO_UNIT.dimension:
@@ -116,8 +118,8 @@ def _wrong_limit(part: Part, comparison: Comparison) -> Iterator[Probe]:
 
 
 def _wrong_share(part: Part, node: exp.Expr) -> Iterator[Probe]:
-    """Find `share / 100` with values that are shares already, and `1 - share` with values
-    over 1.
+    """Report `share / 100` where some values of the share are already between 0 and 1. Also report
+    `1 - share` where some values are over 1.
     """
     is_quotient = isinstance(node, exp.Div)
     share = node.this if is_quotient else node.expression
@@ -139,14 +141,14 @@ def _sizes(units: Iterable[Unit], dimension: float) -> list[float]:
 
 
 def _is_near(one: float, others: Sequence[float]) -> bool:
-    """Return whether a size is about equal to one of these: a gigabyte may be 1,000 or 1,024 to the
-    third power.
+    """Return whether a size is approximately one of these sizes. So a gigabyte may be 1,000 or
+    1,024 to the third power.
     """
     return any(other and 0.92 < abs(one / other) < 1.08 for other in others)
 
 
 def _unit_of(node: exp.Expr, part: Part) -> Unit:
-    """Return the unit of an expression. A constant changes it: `ms / 1000` is in seconds."""
+    """Return the unit of an expression. A constant changes the unit: `ms / 1000` is in seconds."""
     if isinstance(node, exp.Column):
         return _column_unit(node, part)
     if isinstance(node, exp.Mul | exp.Div):
@@ -164,7 +166,7 @@ def _unit_of(node: exp.Expr, part: Part) -> Unit:
 
 
 def _operand(node: exp.Expr) -> object:
-    """Return the part of an expression that has its unit."""
+    """Return the part of an expression that determines its unit."""
     if isinstance(node, exp.Case):
         return node.args["ifs"][0].args["true"]
     if isinstance(node, exp.Add | exp.Sub) and not node.this.find(exp.Column):
@@ -173,7 +175,7 @@ def _operand(node: exp.Expr) -> object:
 
 
 def _column_unit(node: exp.Column, part: Part) -> Unit:
-    """Return the unit that a column's name or comment says."""
+    """Return the unit that the name or comment of a column tells."""
     column = part.catalog_column(node)
     if column is None:
         return NO_UNIT

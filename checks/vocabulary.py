@@ -13,17 +13,21 @@ _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[\u4e00-\u9fff]+")
 PHRASES: dict[str, re.Pattern[str]] = {
     meaning: re.compile(pattern) for meaning, pattern in _FILE["phrases"].items()
 }
-"""Patterns of words in a question, by meaning."""
+"""For each meaning, a pattern of words in a question."""
 FACTORS: dict[str, int] = _FILE["factors"]
-"""Columns that a sum of prices must take into account, each with the value that changes nothing."""
+"""Factors that a sum of prices must take into account, by the name of their column. The value is
+the one that changes nothing, such as 1 for a quantity.
+"""
 NAME_WORDS: dict[str, frozenset[str]] = {
     kind: frozenset(words) for kind, words in _FILE["name_words"].items()
 }
-"""Parts of column names, by the kind of data that they announce."""
+"""Words in names of columns, by the kind of data that they point to."""
 
 
 class Unit(NamedTuple):
-    """The size of a unit in its base unit, and the dimension that it measures; see words.toml."""
+    """A unit: its size in base units, such as 60 for a minute, and the dimension that it measures;
+    see words.toml.
+    """
 
     size: float
     dimension: float
@@ -41,11 +45,13 @@ def _units() -> dict[str, Unit]:
 
 
 UNITS = _units()
-"""The units by their words."""
+"""The units, by the words for them."""
 
 
 class DayForm(NamedTuple):
-    """One way to write a day, and the groups of its month and its days."""
+    """One way to write days. `pattern` is a regular expression; `month` and `days` are the numbers
+    of its groups for the month and for the first and last day.
+    """
 
     pattern: re.Pattern[str]
     month: int
@@ -66,19 +72,17 @@ DAY_FORMS = _day_forms()
 
 
 def split_name(name: str) -> list[str]:
-    """Return the words of a name as written."""
+    """Return the words of a name, as they are written in it."""
     return _WORD.findall(name)
 
 
 def name_words(name: str) -> list[str]:
-    """Return the words of a name, folded and singular."""
+    """Return the words of a name in lower case and in the singular."""
     return [singular(word.casefold()) for word in split_name(name)]
 
 
 def _word_pattern(kind: str) -> re.Pattern[str]:
-    """Return the pattern of a list of whole words, and of signs, which may be next to other
-    letters.
-    """
+    """Return a pattern for whole words and for other signs. A sign may be next to other letters."""
     entry = _FILE[kind]
     words = "|".join(entry["words"])
     other = "|".join(entry["other"])
@@ -86,6 +90,6 @@ def _word_pattern(kind: str) -> re.Pattern[str]:
 
 
 DIFFERENCE = _word_pattern("difference")
-"""Words of a difference, growth or rest."""
+"""Matches words for a difference, for growth or for a rest."""
 TOTAL = _word_pattern("total")
-"""Words that make a sentence one about all rows, if it names no row."""
+"""Matches words that make a sentence refer to all rows if it names no row."""

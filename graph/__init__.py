@@ -1,7 +1,7 @@
 """The public API, on which other people's code relies.
 
 Names are loaded on first use, so that `longtable --help` is quick. Every error class of
-`longtable.base.errors` is one of them.
+`longtable.base.errors` can be imported from here too.
 """
 
 from importlib import import_module

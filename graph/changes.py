@@ -1,4 +1,6 @@
-"""A person's changes of a thread, each a pure function from the thread's values to the update."""
+"""Changes that a person makes to a thread. Each is a pure function of the thread's values that
+returns the update.
+"""
 
 import itertools
 import uuid
@@ -39,15 +41,16 @@ from longtable.nodes.state import UNDER_WAY, thread_of, turn_of, without_footer,
 
 @dataclass(frozen=True)
 class TopicHistory(Topic):
-    """A topic as its newest version is, with all its versions, the oldest first."""
+    """A topic in its newest version, together with all its versions, the oldest first."""
 
     versions: tuple[Topic, ...] = ()
 
 
 def topic_histories(thread: Thread, retired: Sequence[Compaction]) -> list[TopicHistory]:
-    """Return a thread's topics, older versions too, without statements of excluded messages.
+    """Return a thread's topics with all their versions. Statements from excluded messages are left
+    out.
 
-    `retired`: the compactions that have retired to the store.
+    `retired` are the compactions that have been moved to the store.
     """
     all_versions = visible_versions(
         replace(thread, compactions=unmerged(retired, thread.compactions))
@@ -64,7 +67,9 @@ def _edit(op: EditOperation, **more: Any) -> Edit:
 
 
 def number_range(thread: Thread, start: int, limit: int | None) -> tuple[int, int]:
-    """Return the first and last number of a part of the transcript."""
+    """Return the first and last message number of a part of the transcript. `start` counts from 1;
+    `limit` is the most messages, None for all. Raises `ConfigError` if a number is out of range.
+    """
     if start < 1 or (limit is not None and limit < 0):
         raise ConfigError(
             f"history counts from 1 and takes no negative limit, found start={start}, limit={limit}"
@@ -75,8 +80,8 @@ def number_range(thread: Thread, start: int, limit: int | None) -> tuple[int, in
 def transcript(
     thread: Thread, archived: Sequence[Original], first: int, last: int
 ) -> list[BaseMessage]:
-    """Return messages `first` to `last` of the live messages and those read from the archive.
-    Excluded messages are marked.
+    """Return the messages `first` to `last` of a thread. `archived` are those of them that are in
+    the archive; the others are live. Excluded messages are marked.
     """
     live = thread.messages[max(0, first - 1 - thread.archived) : max(0, last - thread.archived)]
     messages = [*(original.message for original in archived), *live]
@@ -87,7 +92,9 @@ def transcript(
 
 
 def undo(values: Values, context: Context) -> tuple[str | None, Update]:
-    """Drop the newest compaction. Raises `UndoTooFarError`."""
+    """Drop the newest compaction, and return its id, None if there is none. Raises
+    `UndoTooFarError` if the messages that it covers have retired.
+    """
     call_plan = call_plan_of(values, context)
     record = call_plan.thread.newest
     if record is None:
@@ -106,14 +113,14 @@ def undo(values: Values, context: Context) -> tuple[str | None, Update]:
 
 
 def _lacks_retired(thread: Thread) -> bool:
-    """Return whether no memory covers all messages that retired."""
+    """Return whether messages have retired that no compaction covers any more."""
     older = thread.live[0]
     return thread.archived > (older["count"] if older else 0)
 
 
 def pin(values: Values, text: str) -> tuple[Pin, Update]:
-    """Pin a statement; the id of an ended pin restores that pin. Raises `EmptyMessageError`,
-    `PinRefusedError` for a password or a key.
+    """Pin a statement. If `text` is the id of an ended pin, this pin becomes active again. Raises
+    `EmptyMessageError` for an empty text, `PinRefusedError` for a password or a key.
     """
     if not text.strip():
         raise EmptyMessageError
@@ -126,7 +133,9 @@ def pin(values: Values, text: str) -> tuple[Pin, Update]:
 
 
 def unpin(values: Values, pin_id: str) -> tuple[None, Update]:
-    """End a pin. Raises `UnknownPinError`."""
+    """End a pin, and all pins with the same words from the same message. Raises `UnknownPinError`
+    if there is no such pin.
+    """
     pins = thread_of(values).pins
     pin = next((pin for pin in pins if pin.id == pin_id), None)
     if pin is None:
@@ -142,10 +151,10 @@ def _same_words(one: Pin, other: Pin) -> bool:
 
 
 def exclude(values: Values, message_id: str, archived: Sequence[Original]) -> tuple[None, Update]:
-    """Exclude a message, or the whole turn if the message opened one that failed. `archived` are
-    the retired messages.
+    """Exclude a message. If the message opened an unfinished or failed turn, exclude all messages
+    from it on. `archived` are the retired messages.
 
-    Raises `UnknownMessageError`.
+    Raises `UnknownMessageError` if there is no such message.
     """
     thread = thread_of(values)
     turn = turn_of(values)
@@ -166,7 +175,9 @@ def exclude(values: Values, message_id: str, archived: Sequence[Original]) -> tu
 
 
 def include(values: Values, message_id: str) -> tuple[None, Update]:
-    """Take an excluded message in again. Raises `UnknownMessageError`."""
+    """Include an excluded message again. Raises `UnknownMessageError` if the message is not
+    excluded.
+    """
     if message_id not in thread_of(values).excluded:
         raise UnknownMessageError(message_id)
     return None, {"edits": [_edit("include", message=message_id)]}
@@ -176,8 +187,8 @@ def include(values: Values, message_id: str) -> tuple[None, Update]:
 
 
 def writes_messages(update: StateUpdate) -> bool:
-    """Return whether an update of the state changes messages. Longtable's own update does so when
-    messages retire.
+    """Return whether an update of the state edits messages. The update by which Longtable moves
+    messages to the archive does not count.
     """
     return (
         isinstance(update.values, Mapping)
@@ -189,12 +200,14 @@ def writes_messages(update: StateUpdate) -> bool:
 def edited(
     channels: Mapping[str, Any], values: Values, retired: Callable[[list[str], int], Sequence[str]]
 ) -> dict[str, Any]:
-    """Return an update of the state so that its edits of messages take effect, whether they bear
-    our marks or not.
+    """Return the update with everything that its edits of messages need to take effect, whether the
+    edited messages carry Longtable's marks or not.
 
-    A compaction that covers an edited message is undone, and a pin ends if its words are no longer
-    in any message. Removed messages are only pruned: their memory and pins stay. `retired`: returns
-    which of these ids are among so many retired messages. Raises `EditRefusedError`.
+    A compaction that covers an edited message is undone. A pin ends if its message no longer
+    contains its words. Removed messages only leave the state: memory and pins made from them stay.
+
+    `retired(ids, count)` returns which of these ids belong to the first `count` messages, which
+    have retired. Raises `EditRefusedError` if an edit concerns them.
     """
     thread = thread_of(values)
     new_messages = read_messages(channels["messages"])
@@ -238,8 +251,8 @@ def edited(
 
 
 def _edited(known: BaseMessage, sent: BaseMessage) -> BaseMessage:
-    """Return an accepted message with the fields that were sent. Raises `EditRefusedError` if a
-    call would be separated from its answer.
+    """Return a known message with the fields that were sent for it. Raises `EditRefusedError` if
+    this would separate a call from its answer.
     """
     if isinstance(sent, RemoveMessage) or not marks_of(known):
         return sent
@@ -265,5 +278,5 @@ def _edited(known: BaseMessage, sent: BaseMessage) -> BaseMessage:
 
 
 def _call_ids(message: BaseMessage) -> list[str | None]:
-    """Return the ids of a message's calls."""
+    """Return the ids of the tool calls in a message."""
     return [call["id"] for call in all_calls(message)] if isinstance(message, AIMessage) else []

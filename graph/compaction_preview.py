@@ -14,28 +14,32 @@ from longtable.nodes.state import State, turn_of
 
 @dataclass(frozen=True)
 class CompactionPreview:
-    """One compaction that was not made. Tokens as counted."""
+    """What a compaction would do, without doing it. Tokens are those of the thread's counter."""
 
     messages: int
-    """Messages it would compact, number `first` to `last` of the transcript."""
+    """How many messages it would compact. These are the messages `first` to `last` of the
+    transcript.
+    """
     first: int
     last: int
     tokens_before: int
-    """The whole next call as it is."""
+    """Tokens of the whole next call as it is now."""
     tokens_after_most: int
-    """The whole next call after it, at most."""
+    """The most tokens that the whole next call would have after the compaction."""
     summariser_calls: int
-    """Calls of the summariser if its first draft is accepted; 0 without one."""
+    """The number of calls of the summariser if its first draft is accepted; 0 if code writes the
+    memory.
+    """
     summariser_tokens: int
-    """Tokens of text it would read."""
+    """The number of tokens of text that the summariser would read."""
     rebuilt: bool
-    """The memory would be made from the originals, not from the memory before. Retired messages are
-    not counted in `summariser_tokens`.
+    """Whether the memory would be made anew from the original messages, and not from the earlier
+    memory. Retired messages are not counted in `summariser_tokens`.
     """
 
 
 def preview_of(values: State, context: Context) -> CompactionPreview | None:
-    """Return what compacting now would do, None when there is nothing to compact. Pure."""
+    """Return what a compaction would do now, None if there is nothing to compact. Pure."""
     call_plan = call_plan_of(values, context)
     plan = plan_compaction(call_plan, "asked")
     if plan is None:

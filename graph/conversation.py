@@ -1,4 +1,4 @@
-"""The thread facade: ask, stream, look at and change one conversation."""
+"""One conversation: ask, stream, read the thread and change it."""
 
 import uuid
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Mapping, Sequence
@@ -88,18 +88,18 @@ RENAMED = {
     "artifact": "topics(), each with its artifact",
     "versions": "topics(), each with its versions",
 }
-"""Methods of versions up to 0.1.0, and their replacements; the same holds for their awaited
-twins.
+"""Methods of versions up to 0.1.0 that no longer exist, with their replacements. Their awaited
+twins, with an `a` before the name, were replaced in the same way.
 """
 
 
 def _a_from_locked(
     method: "Callable[Concatenate[Conversation, Params], Result]",
 ) -> "Callable[Concatenate[Conversation, Params], Coroutine[Any, Any, Result]]":
-    """Return the awaited twin of a method that needs the thread alone.
+    """Return the awaited twin of a method during which nothing else may change the thread.
 
-    It waits in the event loop. If calls on one busy conversation waited in worker threads, no
-    worker threads would be left for others.
+    The twin waits for the thread in the event loop. If the calls on one busy conversation waited in
+    worker threads, no worker threads would be left for other work.
     """
 
     @wraps(method)
@@ -115,20 +115,21 @@ def _a_from_locked(
 class Conversation:
     """One thread of a compiled graph. Each method has an awaited twin, with an `a` before its name.
 
-    A turn that was interrupted (`pending`) is finished by `resume`; a new message instead of a
-    resume drops nothing: the interrupted user message stays in the thread. A turn whose queries
-    wait for approval ends with the status "approval_requested" and is finished by
-    `resume(decisions)`; a new message instead rejects them. A turn that the provider refuses for
-    its content raises `ProviderRefusedError` and is over: its messages stay in the transcript and
-    leave the view; `resume` runs it again.
+    `resume` finishes a turn that was interrupted (`pending`). A new message instead of `resume`
+    loses nothing: the interrupted user message stays in the thread. A turn whose queries wait for
+    approval ends with the status "approval_requested", and `resume(decisions)` finishes it; a new
+    message instead rejects these queries. If the provider refuses a turn for its content,
+    `ProviderRefusedError` is raised and the turn is over. Its messages stay in the transcript, but
+    are no longer in the view. `resume` runs it again.
 
-    Turns of one thread follow one another, in this process and in others that opened the same file:
-    `when_busy` is "queue" (wait), "reject" (`ThreadBusyError` at once) or "steer" (join the turn
-    under way before its next model call; if there is no further call, become the next turn). Read a
-    stream to its end, or close it: it holds the thread until then.
+    Turns of one thread run one after the other, also if another process has opened the same file.
+    `when_busy` says what a turn does while another one runs: "queue" waits, "reject" raises
+    `ThreadBusyError` at once, and "steer" joins the running turn before its next model call. If
+    that turn makes no further call, the message becomes the next turn. Read a stream to its end or
+    close it, because it holds the thread until then.
 
-    `results` and `archive`: the result store and archive files of `build_graph`, for the methods
-    that read them.
+    `results` and `archive` are the result store and the archive files given to `build_graph`. Some
+    methods read from them.
     """
 
     def __init__(
@@ -171,14 +172,16 @@ class Conversation:
             # whose it is.
             self.config["metadata"] = {OWNER: self.context.owner}
         self.database: Database | None = None
-        """The database and the persistence that `open_conversation` opened, for `close`."""
+        """The database and the persistence that `open_conversation` opened, so that `close` can
+        close them.
+        """
         self.persistence: Persistence | None = None
         self.on_close = ExitStack()
         self._locked = self._closed = False
 
     def close(self) -> None:
-        """Close what `open_conversation` opened. Parts that the caller opened stay open. Closing
-        twice is no error.
+        """Close what `open_conversation` opened. What the caller opened stays open. Closing twice
+        does nothing.
         """
         self._closed = self.persistence is not None
         self.on_close.close()
@@ -204,9 +207,10 @@ class Conversation:
     ) -> Answer:
         """Run one turn and return its answer.
 
-        `id`: the message's own id. If a message is sent again with the same id after a lost
-        connection, its answer is returned, or its turn goes on. `name`: who speaks. `images`: URLs,
-        or the bytes of PNG, JPEG, GIF or WebP files, within `RequestLimits.bytes`.
+        `id` is the id of the message. If a message is sent again with the same id, for example
+        after a lost connection, its turn goes on, or the answer is returned if there is one. `name`
+        says who speaks. `images` are URLs, or the bytes of PNG, JPEG, GIF or WebP files, within
+        `RequestLimits.bytes`.
         """
         check_type("the text of a message", text, str)
         return self._answer_of(list(self.stream(text, id=id, name=name, images=images)))
@@ -219,7 +223,7 @@ class Conversation:
         name: str | None = None,
         images: Sequence[str | bytes] = (),
     ) -> Answer:
-        """Run one turn and return its answer: see `ask`."""
+        """Run one turn and return its answer, as `ask` does."""
         check_type("the text of a message", text, str)
         return self._answer_of(
             [event async for event in self.astream(text, id=id, name=name, images=images)]
@@ -229,19 +233,22 @@ class Conversation:
         return answer_of(events).drawn_by(self.chart)
 
     def resume(self, answer: Any = None, *, waiting_id: str | None = None) -> Answer:
-        """Continue a waiting turn: one that was interrupted, one that asked a person, or one that
-        failed, which runs again.
+        """Continue a turn that waits: it was interrupted, it asked a person something, or it
+        failed. A failed turn runs again.
 
-        `answer`: the decisions on the calls that wait, one for each in order, or what a tool asked
-        for by `interrupt`: the question `waiting_id`, else the first. A decision is `{"type":
-        "approve"}`, `{"type": "reject", "message": "why"}` or `{"type": "edit", "edited_action":
-        {"name": "run_sql", "args": {"sql": "..."}}}`. Without an answer the waiting questions are
-        asked again. Raises `WrongDecisionError` and `NothingAskedError`; then nothing has changed.
+        `answer` is either a list of decisions on the calls that wait, one for each call in order,
+        or the answer to a question that a tool asked by `interrupt`. It answers the question
+        `waiting_id`; without an id, the first one. A decision is `{"type": "approve"}`, `{"type":
+        "reject", "message": "why"}` or `{"type": "edit", "edited_action": {"name": "run_sql",
+        "args": {"sql": "..."}}}`. Without an answer the questions are asked again.
+
+        Raises `WrongDecisionError` or `NothingAskedError` if the answer does not fit; then nothing
+        has changed.
         """
         return self._answer_of(list(self.stream(answer=answer, waiting_id=waiting_id)))
 
     async def aresume(self, answer: Any = None, *, waiting_id: str | None = None) -> Answer:
-        """Continue a waiting turn: see `resume`."""
+        """Continue a turn that waits, as `resume` does."""
         return self._answer_of(
             [event async for event in self.astream(answer=answer, waiting_id=waiting_id)]
         )
@@ -256,10 +263,11 @@ class Conversation:
         answer: Any = None,
         waiting_id: str | None = None,
     ) -> Iterator[Event]:
-        """Run one turn and yield its events, the last an `answer`; without `text` the events of
-        `resume`, or no events if no turn waits.
+        """Run one turn and yield its events; the last event is an `answer`. Without `text`,
+        continue a waiting turn as `resume` does; if no turn waits, there are no events.
 
-        `id`, `name`, `images`: see `ask`. Raises the typed errors of `longtable.base.errors`.
+        `id`, `name` and `images` are those of `ask`, `answer` and `waiting_id` those of `resume`.
+        Raises the errors of `longtable.base.errors`.
         """
         question = None if text is None else Question(text, id, name, images)
         return turns.iterate(turns.ask(self._runner, question, answer, waiting_id))
@@ -275,12 +283,12 @@ class Conversation:
         waiting_id: str | None = None,
         on_disconnect: Literal["finish", "cancel"] = "cancel",
     ) -> AsyncGenerator[Event, None]:
-        """Run one turn and yield its events: see `stream`. Cancelling the task cancels queries, not
-        the thread.
+        """Run one turn and yield its events, as `stream` does. Cancelling the task cancels running
+        queries; the thread stays intact.
 
-        `on_disconnect`: what becomes of the turn when its reader closes the stream or is cancelled:
-        "cancel" interrupts it (`resume` goes on), "finish" lets it go on in the event loop, and its
-        answer is in the thread.
+        `on_disconnect` says what happens to the turn if its reader closes the stream or is
+        cancelled. "cancel" interrupts the turn, and `resume` can continue it. "finish" lets the
+        turn run on in the event loop, so that its answer is in the thread.
         """
         if on_disconnect not in ("finish", "cancel"):
             raise ConfigError(
@@ -291,16 +299,16 @@ class Conversation:
         return turns.finishing(events) if on_disconnect == "finish" else events
 
     def steer(self, text: str, *, wait: bool = True) -> Answer:
-        """Hand a message to the running turn, in whatever process it runs. If no turn runs, the
+        """Send a message to the running turn, in whatever process it runs. If no turn runs, the
         message becomes a turn of its own.
 
-        Needs a store. Without `wait` return at once: the caller who has the thread takes the
-        message in, or runs it as the next turn. See `when_busy`.
+        Needs a store. With `wait=False`, return at once. Whoever runs the thread then takes the
+        message into the running turn, or runs it as the next turn. See also `when_busy`.
         """
         return self._answer_of(list(turns.iterate(turns.steer(self._runner, text, wait=wait))))
 
     async def asteer(self, text: str, *, wait: bool = True) -> Answer:
-        """Say something to the turn under way: see `steer`."""
+        """Send a message to the running turn, as `steer` does."""
         return self._answer_of(
             [event async for event in turns.steer(self._awaiting_runner, text, wait=wait)]
         )
@@ -308,40 +316,40 @@ class Conversation:
     # -- what a turn waits for ---------------------------------------------------------------------
 
     def pending(self) -> bool:
-        """Return whether a turn was interrupted and waits to be resumed."""
+        """Return whether a turn was interrupted and can be resumed."""
         return is_pending(self._runner.state())
 
     def approvals(self) -> list[ActionRequest]:
-        """Return the calls that wait for a decision, in order; empty if no call waits."""
+        """Return the calls that wait for a decision, in order; empty if none waits."""
         return list(chain.from_iterable(waiting.actions for waiting in self.waiting()))
 
     def waiting(self) -> list[Waiting]:
-        """Return all questions that the turn waits with: approvals, and questions that a tool of
-        yours asks by `interrupt`.
+        """Return all open questions of the turn: approvals, and questions that a tool of yours asks
+        by `interrupt`.
         """
         return waiting_in(self._runner.state())
 
     # -- transcript and view -----------------------------------------------------------------------
 
     def history(self, *, start: int = 1, limit: int | None = None) -> list[BaseMessage]:
-        """Return the transcript in order, live and archived alike: `limit` messages from number
-        `start` (from 1), or all.
+        """Return the messages of the transcript in order, whether they are live or archived.
+        `start` is the number of the first message, counted from 1; `limit` is the most messages,
+        None for all.
 
-        An excluded message is marked: `longtable.memory.messages.marks.kind_of`. Raises
-        `ThreadNotFoundError`.
+        Excluded messages are marked; `longtable.memory.messages.marks.kind_of` reads the mark.
+        Raises `ThreadNotFoundError`.
         """
         thread = self._thread()
         first, last = changes.number_range(thread, start, limit)
         return changes.transcript(thread, self._archived(thread, first, last), first, last)
 
     def view(self, voice: str | None = None) -> ViewMessages:
-        """Return exactly what the next model call would be sent, as the thread is now. Raises
-        `ThreadNotFoundError`.
+        """Return exactly the messages that the next model call would send if it were made now. A
+        notebook shows them as a table of coloured parts with their tokens.
 
-        `voice`: the persona of a team as which the call is made. The mode's whisper is made only
-        when the persona is asked, so it is not shown. A list of messages, which a notebook shows as
-        a table of coloured parts with their tokens. If a memory is being made ahead, this waits for
-        it, at most 2 seconds.
+        `voice` is the persona of a team that makes the call. What the mode whispers to a persona is
+        missing, because it is made only when the persona is asked. If a memory is being made in the
+        background, this waits for it for at most 2 seconds. Raises `ThreadNotFoundError`.
         """
         complete(self._runner.locks.wait_for_job(self.thread_id, SYNC, most=WAIT_SECONDS))
         values = self._runner.values()
@@ -363,11 +371,11 @@ class Conversation:
     @overload
     def compact(self, *, preview: Literal[True]) -> CompactionPreview | None: ...
     def compact(self, *, preview: bool = False) -> CompactionEvent | CompactionPreview | None:
-        """Compact now, also under the threshold. `preview`: only say what it would do and cost;
-        None if there is nothing to compact.
+        """Compact now, even below the threshold. With `preview=True`, only return what the
+        compaction would do and cost, None if there is nothing to compact.
 
         Return the event `context_compressed`, which says who wrote the memory and what that cost,
-        or `context_compaction_skipped`, which says why there was no compaction. Raises
+        or `context_compaction_skipped`, which says why nothing was compacted. Raises
         `ThreadNotFoundError`, and `TurnPendingError` while an interrupted turn waits.
         """
         if preview:
@@ -385,47 +393,50 @@ class Conversation:
     async def acompact(
         self, *, preview: bool = False
     ) -> CompactionEvent | CompactionPreview | None:
-        """Compact now, or say what that would do and cost: see `compact`."""
+        """Compact now, or return what this would do and cost, as `compact` does."""
         if preview:
             return await in_thread(self._preview)
         return compaction_of([event async for event in turns.compaction(self._awaiting_runner)])
 
     def undo(self) -> str | None:
-        """Drop the newest compaction, so that the view before it holds again; return its id, None
-        if there is none.
+        """Drop the newest compaction, so that the view is as before this compaction. Return the id
+        of the compaction, None if there is none.
 
-        The next compaction waits until new messages have come. Raises `UndoTooFarError` if its
-        originals have retired.
+        The next compaction waits until new messages have come. Raises `UndoTooFarError` if the
+        original messages have retired to the archive.
         """
         return self._runner.change(lambda values: changes.undo(values, self.context))
 
     # -- pins and exclusions -----------------------------------------------------------------------
 
     def pins(self) -> list[Pin]:
-        """Return the user's standing statements, word for word, in the order they were said. An
-        ended pin has `ended`, the words that ended it.
+        """Return the pins, which are the user's standing statements word for word, in the order in
+        which they were said. In an ended pin, `ended` holds the words that ended it.
         """
         return current_pins(self._thread().pins, ended=True)
 
     def pin(self, text: str) -> Pin:
-        """Keep a statement word for word in every view from now on, until `unpin`. The id of an
-        ended pin restores it.
+        """Keep a statement word for word in every view from now on, until `unpin`. If `text` is the
+        id of an ended pin, this pin becomes active again.
 
         Raises `PinRefusedError` for a password or a key.
         """
         return self._runner.change(lambda values: changes.pin(values, text))
 
     def unpin(self, pin_id: str) -> None:
-        """End a pin, also one that the conversation itself made. Raises `UnknownPinError`."""
+        """End a pin; it may also be one that the model set. Raises `UnknownPinError` if there is no
+        such pin.
+        """
         self._runner.change(lambda values: changes.unpin(values, pin_id))
 
     def exclude(self, message_id: str) -> None:
-        """Leave a message out of views, summaries and recall from now on; it stays in the
-        transcript, marked.
+        """Leave a message out of views, summaries and recall from now on. It stays in the
+        transcript, marked as excluded.
 
         From the next call on, the memory lacks the lines that cite the message, and the next
-        compaction writes it anew. If the message opened a failed turn, all later messages are
-        excluded too, and the turn is over. Raises `UnknownMessageError`.
+        compaction writes the memory anew. If the message opened a failed turn, all later messages
+        are excluded too and the turn is over. Raises `UnknownMessageError` if there is no such
+        message.
         """
         thread = self._thread()
         live = any(message.id == message_id for message in thread.messages)
@@ -435,14 +446,17 @@ class Conversation:
         )
 
     def include(self, message_id: str) -> None:
-        """Include an excluded message again. Raises `UnknownMessageError` if it is not excluded."""
+        """Include an excluded message again. Raises `UnknownMessageError` if the message is not
+        excluded.
+        """
         self._runner.change(lambda values: changes.include(values, message_id), mid_turn=True)
 
     # -- topics ------------------------------------------------------------------------------------
 
     def topics(self) -> list[TopicHistory]:
-        """Return the topics, each in its newest version and with all its versions; empty if another
-        strategy keeps the memory. Sections that cite an excluded message are left out.
+        """Return the topics, each in its newest version and with all its versions. Empty if a
+        strategy other than topics writes the memory. Sections that cite an excluded message are
+        left out.
         """
         thread = self._thread()
         with readable(self.thread_id, "its archive"):
@@ -450,8 +464,8 @@ class Conversation:
         return changes.topic_histories(thread, retired)
 
     def find_section(self, keyword: str) -> SectionHit | None:
-        """Return the topic section that answers a keyword, titles before contents; its sources are
-        message numbers.
+        """Return the topic section that fits a keyword best, None if none does. Titles count before
+        contents. The sources of a section are message numbers.
         """
         return find_section(visible_topics(self._thread()), keyword)
 
@@ -466,10 +480,11 @@ class Conversation:
     def result(
         self, handle: str, form: ResultForm = "rows"
     ) -> "QueryResult | pyarrow.Table | pandas.DataFrame":
-        """Return the whole result that a handle (r1, r2 ...) names: its rows, or an Arrow table, or
-        a DataFrame.
+        """Return the whole result of a handle (r1, r2 ...) as rows, as an Arrow table or as a
+        pandas DataFrame.
 
-        Raises `UnknownResultError`, `ResultGoneError` with its SQL.
+        Raises `UnknownResultError` if there is no such result. Raises `ResultGoneError`, which has
+        the SQL of the result, if its rows were deleted.
         """
         self._runner.values()
         if self.results is None:
@@ -499,16 +514,16 @@ class Conversation:
         self, handle: str, form: Literal["pandas"]
     ) -> Coroutine[Any, Any, "pandas.DataFrame"]: ...
     def aresult(self, handle: str, form: Any = "rows") -> Coroutine[Any, Any, Any]:
-        """Return the whole result that a handle names: see `result`."""
+        """Return the whole result of a handle, as `result` does."""
         return in_thread(self.result, handle, form)
 
     def chart(
         self, handle: str, spec: Mapping[str, object] | None = None, *, wish: str = ""
     ) -> Chart:
-        """Return a result as a chart, by the spec of a `chart` event or by a wish ("line by
-        month"); notebooks show it.
+        """Return a result as a chart, drawn by the spec of a `chart` event or by a wish such as
+        "line by month". A notebook shows the chart.
 
-        Raises `ChartSpecError` and what `result` raises. Drawing it as a picture needs the optional
+        Raises `ChartSpecError` and the errors of `result`. Drawing a chart as a picture needs the
         extra `charts`; showing it as text does not.
         """
         return chart_of(handle, self.result(handle), spec=spec, wish=wish)
@@ -516,8 +531,8 @@ class Conversation:
     # -- the whole thread --------------------------------------------------------------------------
 
     def rename(self, title: str) -> str:
-        """Give the thread another title and return it, on one line and clipped. Raises
-        `ThreadNotFoundError`.
+        """Give the thread a new title. Return the title as it was stored: on one line, and cut if
+        it is too long. Raises `ThreadNotFoundError`.
         """
         with storage_errors(), self._runner.alone():
             return threads.change(
@@ -525,14 +540,13 @@ class Conversation:
             ).title
 
     def fork(self, turn: int | None = None, *, thread_id: str | None = None) -> Self:
-        """Return a new thread that begins with this one's transcript up to and with `turn`, and the
-        memory it had then.
+        """Copy the first turns of this thread to a new thread, up to and including `turn`, with the
+        memory of that time. Return the conversation of the new thread.
 
-        Without `turn`, up to the last finished turn; in a damaged thread, up to the last turn that
-        can be read. Results and archive files are copied if the conversation was given them.
-
-        Raises `UnknownTurnError`, `TurnPendingError` for a turn that is not finished,
-        `ThreadExistsError`.
+        Without `turn`, all turns up to the last finished one are copied; of a damaged thread, all
+        that can be read. Results and archive files are copied if this conversation was given their
+        stores. Raises `UnknownTurnError`, `TurnPendingError` for a turn that is not finished, and
+        `ThreadExistsError` if `thread_id` is taken.
         """
         new_id = thread_id or uuid.uuid4().hex[:12]
         now = datetime.now(UTC).isoformat(timespec="seconds")
@@ -550,10 +564,11 @@ class Conversation:
         return other
 
     def export(self, form: Form = "jsonl") -> str:
-        """Return the thread whole. Raises `ThreadNotFoundError`.
+        """Return the whole thread as a text. Raises `ThreadNotFoundError`.
 
-        "jsonl": all that is stored, for `import_thread`; "markdown" and "html": the transcript, for
-        people, with its charts drawn if the conversation was given its results.
+        "jsonl" holds everything that is stored and can be read by `import_thread`. "markdown" and
+        "html" hold the transcript for people; charts are drawn if the conversation was given its
+        results.
         """
         whole, _ = load_thread(self._threads, self.thread_id, self.context.owner)
         return export_as(
@@ -564,36 +579,41 @@ class Conversation:
         )
 
     def usage(self, prices: Mapping[str, Price] | None = None) -> list[Spent]:
-        """Return the tokens the thread's model calls took, by day, model, purpose and voice: as
-        reported, or estimated and marked.
+        """Return the tokens that the thread's model calls took, by day, model, purpose and voice.
+        The counts are those that the provider reported; where it reported none, they are estimates
+        and marked.
 
-        With `prices` also what they cost. `pandas.DataFrame` takes the list.
+        With `prices`, each row also has its cost. `pandas.DataFrame` accepts the returned list.
         """
         whole, _ = load_thread(self._threads, self.thread_id, self.context.owner)
         spent = spent_in(whole)
         return added(spent if prices is None else price_rows(spent, prices), (*ALL, "project"))
 
     def audit(self) -> list[AuditEntry]:
-        """Return every query the model sent, the oldest first, also those refused, failed or
-        cancelled; `pandas.DataFrame` takes it.
+        """Return every query that the model sent, the oldest first. Queries that were refused,
+        failed or cancelled are included. `pandas.DataFrame` accepts the returned list.
 
-        Raises `ThreadNotFoundError`, `ConfigError` for a graph without a store.
+        Raises `ThreadNotFoundError`, and `ConfigError` if the graph has no store.
         """
         return audit_of(self._threads, self.thread_id, self.context.owner)
 
     def archive_files(self) -> list[ArchiveFile]:
-        """Return the files that were written before the thread's compactions, the oldest first.
+        """Return the files that were written before each compaction of the thread, the oldest
+        first.
 
-        Raises `ThreadNotFoundError`, `ConfigError` if the conversation was not given their folder.
+        Raises `ThreadNotFoundError`, and `ConfigError` if the conversation was not given the folder
+        of these files.
         """
         return self._own_archive().files(self.thread_id)
 
     def archive_file(self, key: str) -> str:
-        """Return one of these files as JSON text. Raises `UnknownArchiveError`."""
+        """Return one of the archive files as JSON text. Raises `UnknownArchiveError` if there is no
+        such file.
+        """
         return self._own_archive().read(self.thread_id, key)
 
     def delete(self) -> None:
-        """Delete the thread with all that is stored of it. Raises `ThreadNotFoundError`."""
+        """Delete the thread with everything stored for it. Raises `ThreadNotFoundError`."""
         with storage_errors(), self._runner.alone():
             threads.delete(
                 self._threads,
@@ -650,7 +670,7 @@ class Conversation:
         return StoredThreads(self._runner.graph)
 
     def _holding_lock(self) -> Self:
-        """Return the conversation for a caller that holds the thread."""
+        """Return a copy of the conversation for a caller that already holds the thread's lock."""
         other = copy(self)
         other._locked = True
         return other
@@ -665,7 +685,7 @@ class Conversation:
         )
 
     def _archived(self, thread: Thread, first: int, last: int) -> list[Original]:
-        """Return the retired messages of a range of numbers."""
+        """Return the messages `first` to `last`, as far as they are in the archive."""
         last = min(last, thread.archived)
         with readable(self.thread_id, "its archive"):
             return (

@@ -1,5 +1,5 @@
-"""Use the conversation within another graph: as a node with a memory of its own, as an agent of a
-team, or as a tool of another agent.
+"""Use the conversation inside another graph: as a node with its own memory, as an agent of a team,
+or as a tool of another agent.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -58,12 +58,13 @@ WHEN_MESSAGES = (
 NO_TEXT_KEYS = "read and write such keys in a node of your own, before and after this one"
 NAMES = [field.name for field in fields(Context)]
 RESUMING = "__pregel_resuming"
-"""LangGraph's key for whether a nested run resumes; it has no public name, and a test compares it
-with LangGraph's own.
+"""LangGraph's key for whether a nested run resumes. The key has no public name, so a test compares
+it with LangGraph's own.
 
-Without it a child gets no new input while its parent is being resumed. Writing the input by
-`update_state` and running from there works, also in time travel (by the checkpoint's id). But such
-a run is a deliberate fork for the guard: two parents at once could each leave a branch.
+Without it, a child graph gets no new input while its parent is being resumed. Writing the input by
+`update_state` and running from there would also work, even when the parent goes back to an earlier
+checkpoint. But the guard of the checkpointer takes such a run for a deliberate fork, so two parents
+at once could each leave a branch.
 """
 TASK_ERRORS = (
     EmptyMessageError,
@@ -72,10 +73,10 @@ TASK_ERRORS = (
     RequestLimitError,
     ContextTooLargeError,
 )
-"""Errors of a task's text."""
+"""Errors that mean that the text of a task cannot be used."""
 HANDED_BACK = "__is_handoff_back"
-"""langgraph-supervisor's mark of a message that only announces which agent is active again; it is
-not part of the talk.
+"""The mark that langgraph-supervisor puts on a message which only announces which agent is active
+again. Such a message is not part of the conversation.
 """
 
 
@@ -90,15 +91,16 @@ def as_node(
 ) -> Runnable[Any, Update]:
     """Return a node for another graph: `builder.add_node("analyst", as_node(build_graph(...)))`.
 
-    It reads the new messages under the parent's key `messages` and adds its answer there; a team
-    adds each voice's answer under the voice's name. Transcript and memory are the node's own, kept
-    in the parent's checkpointer by thread and node. Interrupts pass. A parent that goes on from an
-    earlier checkpoint finds the memory as it is now, and gets the same answer to a question that it
-    asks again.
+    The node reads the new messages under the parent's key `messages` and adds its answer there. A
+    team adds one answer for each voice, under the name of the voice. The node has its own
+    transcript and memory, which are kept in the parent's checkpointer by thread and node.
+    Interrupts reach the parent. If the parent goes on from an earlier checkpoint, the memory stays
+    as it is now, and a question that is asked again gets the same answer.
 
-    `context`: settings, or a function that makes them of the parent's context; else the parent's
-    context if it is a `Context` or has fields of the same names. `name` distinguishes two such
-    nodes in one parent. A key that the parent lacks raises `ConfigError` when the node runs.
+    `context` are settings, or a function that makes them from the parent's context. Without it, the
+    parent's context is used if it is a `Context` or has fields with the same names. `name` tells
+    two such nodes in one parent apart. Raises `ConfigError` when the node runs if the parent's
+    state lacks the key.
     """
     for argument, value in (("question", question), ("answer", answer)):
         if value is not None:
@@ -125,14 +127,14 @@ def as_agent(
     name: str,
     context: Context | Callable[[Any], Context] | None = None,
 ) -> Agent:
-    """Return a compiled graph for other people's teams:
+    """Return a compiled graph that other people's teams can use as an agent:
     `create_supervisor([as_agent(graph, name="analyst")], model=...)`.
 
-    langgraph-supervisor, langgraph-swarm and deepagents' `CompiledSubAgent` take it. As `as_node`
-    it has a memory of its own on each of the parent's threads. It answers the messages since its
-    last answer. If a hand-off brings nothing new, it answers the user's newest message once more.
-    It never hands off to another agent. An empty or too long task is answered with a sentence that
-    says so.
+    langgraph-supervisor, langgraph-swarm and deepagents' `CompiledSubAgent` accept it. Like a node
+    of `as_node`, it has its own memory on each of the parent's threads. It answers the messages
+    that came after its last answer. If a hand-off brings no new message, it answers the user's
+    newest message again. It never hands off to another agent. If a task is empty or too long, it
+    answers with a sentence that says so.
     """
     builder: StateGraph[Any, Any, Any, Any] = StateGraph(_Agent, context_schema=None)
     node = _Node(
@@ -152,10 +154,12 @@ def as_agent(
 
 
 def node_thread_id(thread_id: str, *nodes: str) -> str:
-    """Return the id under which a node keeps its results and archive files on its parent's thread.
+    """Return the id under which a node keeps its results and archive files for a thread of its
+    parent.
 
-    `nodes`: the parent's name for it; of a node within a subgraph the names of both. `ResultStore`
-    and `ArchiveFiles` take it.
+    `nodes` is the name of the node in the parent graph. For a node inside a subgraph, give the name
+    of the subgraph and then the name of the node. `ResultStore` and `ArchiveFiles` accept this id
+    as a thread's id.
     """
     return NODE.join([thread_id, *nodes])
 
@@ -167,12 +171,12 @@ def as_tool(
     description: str = "Ask a data analyst one complete question about the database, in words. It writes and runs read-only SQL.",
     context: Context | None = None,
 ) -> BaseTool:
-    """Return a tool for another agent. It takes a question and returns the answer's text; for a
-    team, each voice's text after its name.
+    """Return a tool for another agent. The tool takes a question and returns the text of the
+    answer; for a team, the text of each voice after its name.
 
-    Each call is independent (earlier messages are in the agent's own thread), so calls may run in
-    parallel; interrupts pass to the agent's caller. Bad input and a provider's error are a tool
-    message with status "error" that says what is wrong.
+    Each call is independent, because earlier messages are in the agent's own thread. So calls may
+    run in parallel. Interrupts reach the agent's caller. Bad input or an error of the provider
+    gives a tool message with status "error" that says what is wrong.
     """
     compiled = graph.compile(name=name)
 
@@ -211,13 +215,13 @@ class _Node:
     messages: str
     context: Context | Callable[[Any], Context] | None
     is_agent: bool = False
-    """Whether the node was made by `as_agent`. If its parent brings nothing new, it answers the
-    user's newest message once more. It answers an unusable task with a sentence, because the
-    parent's model writes the tasks.
+    """Whether `as_agent` made this node. If the parent brings no new message, such a node answers
+    the user's newest message again. If a task cannot be used, it answers with a sentence instead of
+    an error, because the parent's model writes the tasks.
     """
 
     def run(self, state: Any) -> Update:
-        """Run a turn of the child in one of the parent's."""
+        """Run one turn of the child graph as a step of the parent."""
         return complete(self._turn(state, SYNC))
 
     async def _turn(self, state: Any, how: Execution) -> Update:
@@ -257,7 +261,9 @@ class _Node:
         )
 
     def _talk(self, state: Any) -> list[BaseMessage]:
-        """Return the parent's messages that are talk: those of people, and texts of models."""
+        """Return the parent's messages that are part of the conversation: those of people, and
+        texts that models wrote.
+        """
         values = state if isinstance(state, Mapping) else vars(state)
         if self.messages not in values:
             keys = ", ".join(sorted(values)) or "no keys"
@@ -275,11 +281,12 @@ class _Node:
     def _new_messages(
         self, talk: Sequence[BaseMessage], known: Sequence[BaseMessage], context: Context
     ) -> list[BaseMessage]:
-        """Return the talk that the child does not know, in the parent's order. The last message is
-        from the user or a colleague.
+        """Return the messages that the child does not know yet, in the parent's order. The last one
+        is from the user or a colleague.
 
-        These are the messages after its last answer, and colleagues' answers given in parallel with
-        it. A child without a memory gets all messages.
+        These are the messages after the child's last answer, and answers that colleagues gave at
+        the same time as this answer. A child without a memory gets all messages. Raises
+        `WrongRoleError` if there is nothing new.
         """
         mine = [i for i, message in enumerate(talk) if self._is_mine(message)]
         ids = {message.id for message in known}
@@ -304,10 +311,11 @@ class _Node:
     def _as_child_input(
         self, messages: Sequence[BaseMessage], context: Context
     ) -> list[BaseMessage]:
-        """Return messages as input for the child, in order, without other agents' marks and calls.
+        """Return messages as input for the child, in order, without the marks and tool calls of
+        other agents.
 
-        A colleague's words are marked as such. An older question that cannot be accepted is left
-        out: it was refused when it was asked, but is still in the parent's state.
+        A colleague's words are marked as such. A question before the last one is left out if it
+        cannot be accepted. It was refused when it was asked, but it is still in the parent's state.
         """
         last = max((i for i, message in enumerate(messages) if message.type == "human"), default=-1)
         child_input: list[BaseMessage] = []
@@ -326,7 +334,7 @@ class _Node:
         return message.type == "ai" and self.name in (marks_of(message).get("node"), message.name)
 
     def _update(self, answers: Sequence[AIMessage]) -> Update:
-        """Return the answers as messages of the parent; for a team, one for each voice."""
+        """Return the answers as messages for the parent; for a team, one message for each voice."""
         named = [
             answer.model_copy(update={"name": answer.name or self.name})
             for answer in answers or [AIMessage("")]
@@ -335,8 +343,8 @@ class _Node:
 
 
 def _answers_in(messages: Sequence[BaseMessage]) -> list[AIMessage]:
-    """Return the newest turn's answers: for a team, one for each voice in order, else the model's
-    last message.
+    """Return the answers of the newest turn. For a team, this is one answer for each voice, in
+    order; otherwise it is the model's last message.
     """
     made = [message for message in messages if isinstance(message, AIMessage)]
     if not made:
@@ -351,21 +359,23 @@ def _answers_in(messages: Sequence[BaseMessage]) -> list[AIMessage]:
 
 
 def _text_of(answers: Sequence[AIMessage]) -> str:
-    """Return the text of an answer; of several answers, each text after its speaker's name."""
+    """Return the text of the answers. If there are several, each text comes after the name of its
+    speaker.
+    """
     if len(answers) < 2:
         return "".join(str(answer.text) for answer in answers)
     return "\n\n".join(f"{answer.name}: {answer.text}" for answer in answers)
 
 
 def _has_answered(child: StateSnapshot, question: BaseMessage) -> bool:
-    """Return whether the child has already answered the question. This happens if the parent was
-    stopped before it stored the answer, or went back in time.
+    """Return whether the child has already answered the question. It has if the parent was stopped
+    before it stored the answer, or if the parent went back to an earlier checkpoint.
     """
     return not child.tasks if _is_newest(child, question) else bool(_answers_to(child, question))
 
 
 def _answers_to(child: StateSnapshot, question: BaseMessage) -> list[AIMessage]:
-    """Return the answers of the question's own turn."""
+    """Return the answers of the turn that the question opened."""
     messages = _messages_of(child)
     turn = next((turn_number(message) for message in messages if message.id == question.id), None)
     if not turn:
@@ -386,10 +396,11 @@ def _messages_of(child: StateSnapshot) -> list[BaseMessage]:
 
 
 def _run_of(child: StateSnapshot, new: Sequence[BaseMessage]) -> tuple[Any, RunnableConfig]:
-    """Return input and config of the child's next run; the input is None to resume it.
+    """Return the input and the config of the child's next run. The input is None if the run resumes
+    a turn.
 
-    A child that failed is handed its question again. While a parent is being resumed LangGraph
-    takes a child at rest for one that has answered already, unless `RESUMING` says otherwise.
+    A child whose turn failed gets its question again. While the parent is being resumed, LangGraph
+    assumes that a child at rest has already answered, unless `RESUMING` says otherwise.
     """
     resumes = _is_newest(child, new[-1]) and not is_failed(child)
     config = get_config()
@@ -413,7 +424,7 @@ def _without_marks(message: BaseMessage) -> BaseMessage:
 
 
 def _context_of(setting: Context | Callable[[Any], Context] | None) -> Context:
-    """Return the child's own settings, or the parent's if it has none."""
+    """Return the settings of the child: its own, or the parent's if it has none."""
     if isinstance(setting, Context):
         return setting
     # A tool that is called by itself has a config, and no runtime.
@@ -440,8 +451,8 @@ def _in_graph() -> bool:
 
 
 def _has_memory() -> bool:
-    """Return whether the parent's run has a thread, and a checkpointer to keep the child's memory
-    in.
+    """Return whether the parent's run has a thread, and a checkpointer that can keep the child's
+    memory.
     """
     info = get_runtime().execution_info
     return (

@@ -1,4 +1,4 @@
-"""Open a conversation in one call: database, store and graph."""
+"""Open a conversation in one call, with its database, store and graph."""
 
 import os
 import tempfile
@@ -32,15 +32,17 @@ def open_conversation(
     results: "ResultStore | None" = None,
     **arguments: Any,
 ) -> Conversation:
-    """Return a conversation about a database, with all it needs; `close` it, or use it as a context
-    manager.
+    """Return a conversation about a database, with everything it needs. Close it with `close`, or
+    use it as a context manager.
 
-    `database`: a URL, or an open one, which stays open. `model`: a chat model, or "provider:name"
-    as LangChain's `init_chat_model` reads it. `store`: the URL where threads are kept, or what
-    `open_persistence` returns. Whole results lie beside the file of an unencrypted store, else in a
-    temporary folder. `arguments` are those of `build_graph`. The conversation has the attributes
-    `graph`, `database`, `persistence` and `results`. Raises what `Database.open`,
-    `open_persistence` and `build_graph` raise.
+    `database` is a URL, or an open database, which stays open. `model` is a chat model, or
+    "provider:name" as LangChain's `init_chat_model` reads it. `store` is the URL where threads are
+    kept, or what `open_persistence` returns. Whole results are kept beside the file of the store.
+    If the store is encrypted or has no file, they are kept in a temporary folder. `arguments` are
+    those of `build_graph`.
+
+    The conversation has the attributes `graph`, `database`, `persistence` and `results`. Raises the
+    errors of `Database.open`, `open_persistence` and `build_graph`.
     """
     # Loads duckdb, which an import of this package does not.
     from longtable.tools.results.result_store import ResultStore
@@ -72,8 +74,8 @@ def open_conversation(
 def refuse_same_file(
     database: str, store: Path | None, *, names: tuple[str, str] = ("database", "store")
 ) -> None:
-    """Raise `ConfigError` when database and store are one file: threads would be written into the
-    user's data.
+    """Raise `ConfigError` if database and store are the same file, because threads would then be
+    written into the user's data.
     """
     try:
         path = parse_url(database).path
@@ -93,8 +95,8 @@ def refuse_same_file(
 
 
 def _results_folder(persistence: Persistence, stack: ExitStack) -> Path:
-    """Return the folder for results beside the store's file. It is a temporary folder if the store
-    has no file or is encrypted, since results are plain files.
+    """Return the folder for results, beside the file of the store. If the store has no file or is
+    encrypted, return a temporary folder, because results are plain files.
     """
     if persistence.path is None or persistence.key is not None:
         return Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="longtable-results-")))

@@ -1,4 +1,4 @@
-"""Delete or reduce threads that nobody used for a while."""
+"""Delete or reduce threads that nobody has used for a while."""
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
@@ -22,15 +22,17 @@ if TYPE_CHECKING:
 from longtable.base.concurrency import a_from
 
 REDUCED = "reduced"
-"""Key in the index: time and number of the last turn before a thread's checkpoints were dropped."""
+"""Key of a thread's entry in the index: time and number of the last turn before the thread was
+reduced.
+"""
 
 
 def reduce(threads: StoredThreads, thread_id: str) -> bool:
-    """Drop the checkpoints before a thread's present state; return whether it was done. Transcript
-    and memory stay, whole.
+    """Drop a thread's older checkpoints and keep only its present state. Return True if this was
+    done, False if the thread has an interrupted turn. Transcript and memory stay complete.
 
-    The whole transcript is in the archive before anything is deleted. If the process is killed half
-    way, the next call goes on from there.
+    The whole transcript is written to the archive before anything is deleted. If the process is
+    killed in between, the next call continues.
     """
     whole, state = load_thread(threads, thread_id, None, all_owners=True)
     if is_stored(state) and is_pending(state):
@@ -62,12 +64,12 @@ def prune_threads(
     archive: "ArchiveFiles | None" = None,
     on_damaged: Report = log_damaged,
 ) -> list[ThreadInfo]:
-    """Delete the threads not used for so long, and their results if `results` gives their store.
-    Return the threads that were pruned, the newest first.
+    """Delete the threads that were not used for longer than `older_than`, with their results and
+    archive files if their stores are given. Return the threads that were pruned, the newest first.
 
-    With `keep_archive` their transcript and memory stay and can be continued; only older
-    checkpoints are deleted. A thread that cannot be read is then left as it is: `on_damaged` is
-    called, which by default writes to the log.
+    With `keep_archive`, transcript and memory stay and can be continued; only older checkpoints are
+    deleted. A thread that cannot be read is left as it is, and `on_damaged` is called; by default
+    it writes to the log.
     """
     infos = list_threads(persistence, limit=MOST_THREADS, owner=owner, all_owners=all_owners)
     old = stale_threads(infos, older_than=older_than, now=now)
@@ -83,8 +85,8 @@ def prune_threads(
 def stale_threads(
     infos: Sequence[ThreadInfo], *, older_than: timedelta, now: datetime
 ) -> list[ThreadInfo]:
-    """Return the threads not used for longer than that. A thread whose time cannot be read or lies
-    in the future is never returned.
+    """Return the threads that were not used for longer than `older_than`. A thread whose time
+    cannot be read or lies in the future is never returned.
     """
     if older_than < timedelta(0):
         raise ConfigError(f"an age is not negative, found {older_than}")

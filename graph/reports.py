@@ -1,5 +1,5 @@
-"""Reports on threads: the audit of their queries, their tokens, and their cost by a table of
-prices.
+"""Reports on threads: the audit of their queries, the tokens they took, and their cost by a table
+of prices.
 """
 
 import json
@@ -39,8 +39,8 @@ PRICE_FIELDS = {"input", "output", "cached", "reasoning", "cache_write"}
 def audit_of(
     threads: StoredThreads, thread_id: str, owner: str | None, *, all_owners: bool = False
 ) -> list[AuditEntry]:
-    """Return a thread's queries, the oldest first. Raises `ThreadNotFoundError` if it does not
-    exist or belongs to another owner.
+    """Return the queries of a thread, the oldest first. Raises `ThreadNotFoundError` if the thread
+    does not exist or belongs to another owner, `ConfigError` if there is no store.
     """
     with storage_errors():
         find_thread(threads, thread_id, owner, all_owners=all_owners)
@@ -66,10 +66,10 @@ def audit_of_threads(
     all_owners: bool = False,
     on_damaged: Report = log_damaged,
 ) -> list[tuple[str, AuditEntry]]:
-    """Return the queries of every thread an owner may see, each with its thread's id, the oldest
-    first.
+    """Return the queries of all threads that an owner may see, the oldest first. Each comes with
+    the id of its thread.
 
-    `on_damaged` is called for each thread that cannot be read; by default the log says it.
+    `on_damaged` is called for each thread that cannot be read; by default it writes to the log.
     """
     threads = threads_in(persistence)
     entries: list[tuple[str, AuditEntry]] = []
@@ -86,7 +86,7 @@ aaudit_of_threads = a_from(audit_of_threads)
 
 
 def row_of(thread_id: str, entry: AuditEntry) -> dict[str, object]:
-    """Return an entry as one flat row: lists as one text, for a table or a file."""
+    """Return an entry as one flat row for a table or a file. A list becomes one text."""
     plain = {
         name: ", ".join(value) if isinstance(value, tuple) else value
         for name, value in asdict(entry).items()
@@ -113,12 +113,14 @@ def usage_of_threads(
     """Return the tokens that an owner's threads took, added up `by` hour, day, month, thread,
     model, project, purpose or voice.
 
-    Tokens are as the provider reported, else an estimate, which is marked; with `prices` the rows
-    also have the cost. The summariser's calls for accepted memories are rows of the purpose
-    "summary". Deleted threads count, too. `first`, `last`: the first and the last day, month or
-    hour that counts ("2026-11-23", "2026-11", "2026-11-23T09", in UTC). `pandas.DataFrame` takes
-    the list. `on_damaged` is called for each thread that cannot be read; by default the log says
-    it.
+    The counts are those that the provider reported; where it reported none, they are estimates and
+    marked. With `prices`, each row also has its cost. The summariser's calls for memories that were
+    accepted have the purpose "summary". Deleted threads are included. `first` and `last` are the
+    first and the last day, month or hour to include, in UTC, such as "2026-11-23", "2026-11" or
+    "2026-11-23T09".
+
+    `pandas.DataFrame` accepts the returned list. `on_damaged` is called for each thread that cannot
+    be read; by default it writes to the log.
     """
     threads = threads_in(persistence)
     (items,) = threads.batch([SearchOp(USAGE, limit=MOST_ENTRIES)])
@@ -151,8 +153,9 @@ ausage_of_threads = a_from(usage_of_threads)
 
 
 def within(rows: list[Spent], first: str, last: str) -> list[Spent]:
-    """Return the rows of a period, see `usage_of_threads`; "" leaves it open. Raises
-    `ConfigError`.
+    """Return the rows of a period; see `usage_of_threads` for `first` and `last`. An empty text
+    leaves this end of the period open. Raises `ConfigError` for a text that is not a day, month or
+    hour, or if the period ends before it begins.
     """
     for text in filter(None, (first, last)):
         try:
@@ -186,7 +189,7 @@ def read_prices(path: Path) -> dict[str, Price]:
         cached = 0.075
         output = 0.60
 
-    Raises `ConfigError` that names file, model and field.
+    Raises `ConfigError`, which names file, model and field, if the file is not such a table.
     """
     try:
         text = path.read_text(encoding="utf-8-sig")

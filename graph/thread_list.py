@@ -1,4 +1,4 @@
-"""Find threads: lists, projects, search. No checkpoint is read."""
+"""Find threads: list, projects and search. Only the search reads checkpoints."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,14 +21,14 @@ from longtable.store.storage_errors import storage_errors
 from longtable.tools.excerpts import short_excerpt
 
 MOST_THREADS = 1_000_000
-"""Most threads of one listing. The index is read in one query, because its own order is by whole
-seconds, so pages of it would overlap.
+"""The most threads in one listing. The index is read in one query, because its own order is by
+whole seconds, so that pages of it would overlap.
 """
 
 
 @dataclass(frozen=True)
 class ThreadInfo:
-    """One line of the thread list. Times are ISO 8601, UTC."""
+    """One line of the thread list. Times are in ISO 8601, in UTC."""
 
     thread_id: str
     title: str
@@ -36,21 +36,21 @@ class ThreadInfo:
     updated: str
     turns: int
     messages: int = 0
-    """Number of messages of the whole transcript when its last turn ended."""
+    """The number of messages in the whole transcript when the last turn ended."""
     model: str = ""
-    """The model that answered last; empty if it does not give its name."""
+    """The name of the model that answered last, empty if the model does not tell its name."""
     owner: str | None = None
     project: str = ""
     damaged: bool = False
-    """Whether its entry in the list cannot be read; all other fields are then empty. The thread
-    itself may be intact.
+    """Whether the thread's entry in the index cannot be read. All other fields are then empty, but
+    the thread itself may be intact.
     """
 
 
 @dataclass(frozen=True)
 class SearchHit:
-    """A place in a transcript that answers a search. `number`: the message's, from 1; `score`:
-    BM25's, the higher the better.
+    """A place in a transcript that matches a search. `number` is the number of the message, counted
+    from 1. `score` is BM25's: the higher, the better.
     """
 
     thread_id: str
@@ -73,12 +73,13 @@ def list_threads(
     owner: str | None = None,
     all_owners: bool = False,
 ) -> list[ThreadInfo]:
-    """Return threads of a store, the most recently used first: `limit` of them after the first
-    `offset`.
+    """Return threads of a store, the most recently used first. The first `offset` threads are
+    skipped, and at most `limit` are returned.
 
-    `text`: only threads with all these words in their title, in any case. `project`: only threads
-    of this project. `owner`: the owner's threads and those without an owner; if None, only those
-    without one. `all_owners` is for operators of the store.
+    `text`: only threads whose title contains all these words, in any case. `project`: only threads
+    of this project. `owner`: only threads of this owner and threads without an owner; None means
+    only threads without an owner. `all_owners=True` returns the threads of all owners, for
+    operators of the store.
     """
     if limit < 0 or offset < 0:
         raise ConfigError(
@@ -105,14 +106,18 @@ def list_threads(
 
 
 def _names_all(info: ThreadInfo, words: Sequence[str]) -> bool:
-    """Return whether a thread's title holds all these folded words."""
+    """Return whether the title of a thread contains all these words. The words are in lower
+    case.
+    """
     title = info.title.casefold()
     return all(word in title for word in words)
 
 
 @dataclass(frozen=True)
 class ProjectInfo:
-    """One project: "" for threads without one. `updated`: when one of its threads was last used."""
+    """One project; the name "" stands for threads without a project. `updated` is when one of the
+    project's threads was last used.
+    """
 
     project: str
     threads: int
@@ -125,13 +130,13 @@ def list_projects(
     owner: str | None = None,
     all_owners: bool = False,
 ) -> list[ProjectInfo]:
-    """Return the projects of the threads that an owner may see, by name."""
+    """Return the projects of the threads that an owner may see, sorted by name."""
     infos = list_threads(persistence, limit=MOST_THREADS, owner=owner, all_owners=all_owners)
     return projects_of(infos)
 
 
 def projects_of(infos: Iterable[ThreadInfo]) -> list[ProjectInfo]:
-    """Return the projects of these threads, by name."""
+    """Return the projects of these threads, sorted by name."""
     by_name: dict[str, list[str]] = {}
     for info in infos:
         by_name.setdefault(info.project, []).append(info.updated)
@@ -141,8 +146,8 @@ def projects_of(infos: Iterable[ThreadInfo]) -> list[ProjectInfo]:
 
 
 def info_of(thread_id: str, entry: Mapping[str, Any]) -> ThreadInfo:
-    """Return an item of the index as a line of the list; an item of an earlier version lacks some
-    of it.
+    """Return an entry of the index as a line of the thread list. Fields that an entry of an earlier
+    version lacks are empty.
     """
     turns = entry.get("turns")
     messages = entry.get("messages")
@@ -170,12 +175,12 @@ def search_threads(
     all_owners: bool = False,
     on_damaged: Report = log_damaged,
 ) -> list[SearchHit]:
-    """Return the turns whose words answer a query best, over all transcripts an owner may see, live
-    and archived.
+    """Return the turns that match a query best, in all transcripts that an owner may see, both live
+    and archived messages.
 
-    Each turn once, by its best message; excluded messages are left out. Reads every transcript:
-    time grows with their sum. `on_damaged` is called for each thread that cannot be read; by
-    default the log says it.
+    Each turn is returned once, with its best message. Excluded messages are left out. Every
+    transcript is read, so the time grows with their total length. `on_damaged` is called for each
+    thread that cannot be read; by default it writes to the log.
     """
     if limit < 0:
         raise ConfigError(f"a search takes no negative limit, found {limit}")

@@ -1,5 +1,5 @@
-"""A stored thread: load and write its state, and say whether a turn of it is unfinished and whose
-it is.
+"""A stored thread: load and write its state, and tell whether a turn of it is unfinished and who
+owns it.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -38,24 +38,24 @@ from longtable.store.storage_errors import storage_errors
 Graph = CompiledStateGraph[State, Context, Input, State]
 Values = State
 Update = State
-"""The channels that change."""
+"""The channels that a step changes, with their values."""
 RETURN = "__return__"
-"""LangGraph's channel that holds the return value of a node's task until the node's step is done;
-it has no public name, and a test compares it with LangGraph's own.
+"""LangGraph's channel for the return value of a node's task, which it holds until the step of the
+node is done. It has no public name, so a test compares it with LangGraph's own.
 """
 OWNER = "longtable_owner"
-"""Key of the owner in a checkpoint's metadata."""
+"""The key of the owner in the metadata of a checkpoint."""
 NODES = ("ingest", "estimate", "compact", "respond", "approve", "run_tools", "settle", "prepare")
-"""The nodes of `build_graph`. A graph with the same names can see which nodes an interrupted turn
-still has to run.
+"""The nodes of `build_graph`. A graph with nodes of the same names can tell which nodes an
+interrupted turn still has to run.
 """
 CLOSED: tuple[TurnStatus, ...] = ("refused", FAILED)
-"""Status of a turn that ended in an error, and is not to be resumed."""
+"""Statuses of a turn that ended in an error and cannot be resumed."""
 
 
 def reader(persistence: Persistence) -> Graph:
-    """Return a graph over a store's threads that runs no turn: a `Conversation` on it reads, edits,
-    forks and exports.
+    """Return a graph over the threads of a store that cannot run a turn. A `Conversation` with this
+    graph can read, edit, fork and export threads.
     """
     graph = StateGraph(State, context_schema=Context, input_schema=Input)
     for name in NODES:
@@ -71,19 +71,19 @@ def _runs_nothing(_: State) -> Update:
 
 
 class StoredThreads:
-    """The threads of a graph's checkpointer and store, for operations that run no turn."""
+    """The threads in a graph's checkpointer and store, for operations that run no turn."""
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
 
     @property
     def optional_store(self) -> BaseStore | None:
-        """Return the store, None for a graph without one."""
+        """Return the store, None if the graph has no store."""
         return self.graph.store
 
     @property
     def store(self) -> BaseStore:
-        """Return the store. Raises `ConfigError` if there is none."""
+        """Return the store. Raises `ConfigError` if the graph has no store."""
         if (store := self.optional_store) is None:
             raise ConfigError(
                 "archived messages are in a store: compile the graph with it, graph.compile(...,"
@@ -92,45 +92,45 @@ class StoredThreads:
         return store
 
     def batch(self, ops: Sequence[Op]) -> list[Any]:
-        """Carry out store operations, in one transaction if the store has transactions. Return None
-        for each if there is no store.
+        """Carry out store operations, in one transaction if the store supports transactions.
+        Without a store, return None for each operation.
         """
         store = self.optional_store
         return store.batch(ops) if store is not None else [None] * len(ops)
 
     def retired_compactions(self, thread_id: str, thread: Thread) -> list[Compaction]:
-        """Return the retired compactions, which were merged into the thread's first one. Raises
-        `ArchiveGapError`.
+        """Return the compactions that were moved to the store and merged into the thread's first
+        compaction. Raises `ArchiveGapError` if some of them are missing.
         """
         count = merged_count(thread.compactions)
         return read_compactions(self.store, thread_id, count) if count else []
 
     def load(self, thread_id: str, checkpoint_id: str | None = None) -> StateSnapshot:
-        """Return a thread's state, the newest or that of a checkpoint. Raises
-        `DamagedThreadError`.
+        """Return the newest state of a thread, or its state at a checkpoint. Raises
+        `DamagedThreadError` if it cannot be read.
         """
         return load_state(self.graph, config_of(thread_id, checkpoint_id))
 
     def checkpoint_ids(self, thread_id: str) -> Sequence[str]:
-        """Return the ids of a thread's checkpoints, the newest first; nothing else of them is
-        read.
+        """Return the ids of a thread's checkpoints, the newest first. Nothing else of the
+        checkpoints is read.
         """
         saver = self.graph.checkpointer
         return saver.checkpoint_ids(thread_id) if isinstance(saver, GuardedSaver) else []
 
     def is_deleted(self, thread_id: str) -> bool:
-        """Return whether a thread without checkpoints was deleted, which also deletes its
-        writer.
+        """Return whether a thread that has no checkpoints was deleted. Deleting a thread also
+        deletes the entry of its writer, which shows that it was deleted.
         """
         saver = self.graph.checkpointer
         return isinstance(saver, GuardedSaver) and saver.heads.writer((thread_id, "")) is None
 
     def save(self, thread_id: str, values: Values) -> None:
-        """Write these values as a step of their own."""
+        """Write these values as a separate step of the thread."""
         self.graph.update_state(config_of(thread_id), dict(values), as_node="prepare")
 
     def forget(self, thread_id: str) -> None:
-        """Delete a thread's checkpoints and writes."""
+        """Delete a thread's checkpoints and pending writes."""
         if not isinstance(self.graph.checkpointer, BaseCheckpointSaver):
             raise ConfigError(
                 "threads are kept by a checkpointer: compile the graph with it,"
@@ -140,9 +140,10 @@ class StoredThreads:
 
     @contextmanager
     def alone(self, thread_id: str, *, wait: bool = False) -> Iterator[None]:
-        """Let no turn and no other operation work on the thread within the block.
+        """Lock the thread during the block, so that no turn and no other operation works on it.
 
-        One under way is waited for (`wait`), else `ThreadBusyError` is raised.
+        If another one is running, wait for its end if `wait` is True, otherwise raise
+        `ThreadBusyError`.
         """
         with storage_errors(), locks_of(self.graph.checkpointer).locked(thread_id, wait=wait):
             yield
@@ -154,13 +155,13 @@ def threads_in(source: Persistence | StoredThreads) -> StoredThreads:
 
 
 def config_of(thread_id: str, checkpoint_id: str | None = None) -> RunnableConfig:
-    """Return the config that names a thread, and a checkpoint of it."""
+    """Return the config that names a thread and, if given, one of its checkpoints."""
     checkpoint = {"checkpoint_id": checkpoint_id} if checkpoint_id else {}
     return {"configurable": {"thread_id": thread_id, **checkpoint}}
 
 
 def load_state(graph: Graph, config: RunnableConfig) -> StateSnapshot:
-    """Return a thread's state. Raises `DamagedThreadError` if it cannot be read."""
+    """Return the state of a thread. Raises `DamagedThreadError` if it cannot be read."""
     thread_id = config["configurable"]["thread_id"]
     with reading(graph, thread_id):
         state = graph.get_state(config)
@@ -172,8 +173,9 @@ def load_state(graph: Graph, config: RunnableConfig) -> StateSnapshot:
 def check_lost(
     threads: StoredThreads, thread_id: str, state: StateSnapshot, entry: Mapping[str, Any]
 ) -> None:
-    """Raise `LostMessagesError` if messages or the newest checkpoints of a thread are gone. In the
-    second case its `entry` of the index, read before the state, names a later checkpoint.
+    """Raise `LostMessagesError` if messages or the newest checkpoints of a thread are gone. Lost
+    checkpoints are noticed because `entry`, the thread's entry in the index, names a later
+    checkpoint than the state. `entry` must be read before the state.
     """
     values = values_of(state)
     check_whole(thread_id, values)
@@ -186,25 +188,27 @@ def check_lost(
 
 
 def is_later(entry: Mapping[str, Any], newest: str | None) -> bool:
-    """Return whether a thread's item of the index knows of a checkpoint after its newest one."""
+    """Return whether a thread's entry in the index names a checkpoint that is later than its newest
+    one.
+    """
     return str(entry.get(CHECKPOINT) or "") > (newest or "")
 
 
 def reading(graph: Graph, thread_id: str) -> AbstractContextManager[None]:
-    """Raise `DamagedThreadError` for data that cannot be decoded. Errors of a caller's own saver
-    are passed on, since they may be its bugs.
+    """Raise `DamagedThreadError` for data that cannot be decoded. With a caller's own saver, errors
+    are passed on unchanged, because they may be bugs of the saver.
     """
     return readable(thread_id) if isinstance(graph.checkpointer, GuardedSaver) else nullcontext()
 
 
 def is_stored(state: StateSnapshot) -> bool:
-    """Return whether a thread has ever been written."""
+    """Return whether anything was ever stored for the thread."""
     return state.created_at is not None
 
 
 def is_pending(state: StateSnapshot) -> bool:
-    """Return whether a turn was interrupted. An interrupted preparation for the next turn does not
-    count.
+    """Return whether a turn was interrupted. If only the preparation for the next turn was
+    interrupted, the answer is False.
     """
     # A refusal, of an input or by the provider, is raised by the last step, which stays undone
     # then.
@@ -215,28 +219,30 @@ def is_pending(state: StateSnapshot) -> bool:
 
 
 def is_failed(state: StateSnapshot) -> bool:
-    """Return whether the newest turn was closed as failed and can be run again."""
+    """Return whether the newest turn ended as failed and can be run again."""
     return "failure" in turn_of(values_of(state))
 
 
 def waits_for_the_model(state: StateSnapshot) -> bool:
-    """Return whether a model call is next in an unfinished turn, so that a person's change goes
-    into that call.
+    """Return whether the next step of an unfinished turn is a model call. A change that a person
+    makes now is then part of this call.
     """
     unfinished = [task for task in state.tasks if task.name != "prepare"]
     return all(task.name in {"estimate", "respond"} and not task.interrupts for task in unfinished)
 
 
 def has_unstored_work(state: StateSnapshot) -> bool:
-    """Return whether a killed run left input or a step's result that no checkpoint holds yet."""
+    """Return whether a killed run left input, or the result of a step, that is in no checkpoint
+    yet.
+    """
     return any(
         task.name in {"__start__", "ingest"} or task.result is not None for task in state.tasks
     )
 
 
 def made_by_voices(newest: CheckpointTuple) -> dict[str, Update]:
-    """Return the updates of a team's voices whose tasks have ended, in an unfinished step that asks
-    several voices at the same time.
+    """Return the updates of voices that have ended their task in an unfinished step. Such a step
+    asks several voices of a team at the same time.
     """
     results = [value for _, channel, value in newest.pending_writes or () if channel == RETURN]
     voices = [(turn_of(result).get("voice", ""), result) for result in results]
@@ -244,19 +250,19 @@ def made_by_voices(newest: CheckpointTuple) -> dict[str, Update]:
 
 
 def writing_node(state: StateSnapshot, update: Update) -> str:
-    """Return the node as whose result a change is written. After it, a turn that goes on is counted
-    next; otherwise no node follows.
+    """Return the node in whose name a change is written. If a turn goes on after the change, its
+    next call is counted next; otherwise no node follows.
     """
     closes = update.get("turn", {}).get("status") in CLOSED
     return "compact" if is_pending(state) and not closes else "prepare"
 
 
 def leftover_update(state: StateSnapshot) -> Update | None:
-    """Return the update that clears leftover tasks of a resting thread, None if there are none.
-    Otherwise the next step would run into them.
+    """Return the update that clears the leftover tasks of a thread without an interrupted turn.
+    Return None if nothing is left over. With leftover tasks, the next step would run them.
 
-    A refused input leaves the step that raised. A killed process leaves an unfinished preparation
-    for the next turn.
+    If an input is refused, the step that raised the error is left over. If a process is killed, an
+    unfinished preparation for the next turn may be left over.
     """
     if not state.tasks or is_pending(state):
         return None
@@ -265,7 +271,7 @@ def leftover_update(state: StateSnapshot) -> Update | None:
 
 
 def is_at_rest(graph: Graph, newest: CheckpointTuple) -> bool:
-    """Return whether no turn was interrupted, judged by the newest checkpoint alone.
+    """Return whether no turn was interrupted, by the newest checkpoint alone.
 
     The thread's messages are not loaded.
     """
@@ -278,13 +284,13 @@ def is_at_rest(graph: Graph, newest: CheckpointTuple) -> bool:
 
 
 def state_owner(state: StateSnapshot) -> str | None:
-    """Return a stored thread's owner, None if it belongs to nobody."""
+    """Return the owner of a stored thread, None if it has no owner."""
     return owner_in(state.values.get("turn"), state.metadata)
 
 
 def owner_in(turn: Any, metadata: Mapping[str, Any] | None) -> str | None:
-    """Return the owner that a turn names, or before the first turn the metadata of its
-    checkpoint.
+    """Return the owner that a turn names. Before the first turn, return the owner in the metadata
+    of the checkpoint.
     """
     known = dict(turn or {})
     return owner_of(known if known.get("number") else {"owner": (metadata or {}).get(OWNER)})
@@ -295,29 +301,29 @@ def owner_in(turn: Any, metadata: Mapping[str, Any] | None) -> str | None:
 ANOTHER_MESSAGE = "they did not decide, and sent another message instead"
 
 Decision = Mapping[str, Any]
-"""`{"type": "approve"}`,
-`{"type": "edit", "edited_action": {"name": ..., "args": {"sql": ...}}}` or
-`{"type": "reject", "message": ...}`."""
+"""A decision on a call that waits for approval: `{"type": "approve"}`, `{"type": "edit",
+"edited_action": {"name": ..., "args": {"sql": ...}}}` or `{"type": "reject", "message": ...}`.
+"""
 
 
 @dataclass(frozen=True)
 class Waiting:
-    """One question of a turn. `value`: the argument of `interrupt`."""
+    """One open question of a turn. `value` is the argument of `interrupt`."""
 
     id: str
     value: Any
 
     @property
     def actions(self) -> list[ActionRequest]:
-        """Return the calls that wait for a decision; empty if the question asks for something
-        else.
+        """Return the calls that wait for a decision. Empty if the question does not ask for
+        decisions on calls.
         """
         requests = self.value.get("action_requests") if isinstance(self.value, Mapping) else None
         return cast("list[ActionRequest]", requests) if isinstance(requests, list) else []
 
     @property
     def event(self) -> ApprovalRequested | InputRequested:
-        """Return the event that tells a stream's reader of the question."""
+        """Return the event that tells the reader of a stream about the question."""
         if not self.actions:
             return InputRequested(type="input_requested", id=self.id, value=self.value)
         configs = self.value.get("review_configs", [])
@@ -327,7 +333,7 @@ class Waiting:
 
 
 def waiting_of(interrupts: Sequence[Interrupt]) -> list[Waiting]:
-    """Return LangGraph's interrupts as questions."""
+    """Return LangGraph's interrupts as open questions."""
     return [Waiting(one.id, one.value) for one in interrupts]
 
 
@@ -339,10 +345,12 @@ def waiting_in(state: StateSnapshot) -> list[Waiting]:
 def answer_command(
     state: StateSnapshot, answer: Any, waiting_id: str | None, thread_id: str
 ) -> Command[str]:
-    """Return the command that goes on with a person's answer.
+    """Return the command that continues a turn with a person's answer.
 
-    A list of decisions goes to the calls that wait for one, anything else to the first question,
-    unless `waiting_id` names it. Raises `NothingAskedError`, `WrongDecisionError`.
+    A list of decisions answers the first question that asks for decisions; any other answer goes to
+    the first question that asks for something else. `waiting_id` names another question. Raises
+    `NothingAskedError` if there is no such question, `WrongDecisionError` if the decisions do not
+    fit the calls.
     """
     decisions = (
         isinstance(answer, Sequence)
@@ -362,8 +370,8 @@ def answer_command(
 
 
 def rejection(state: StateSnapshot) -> Update:
-    """Return the update that rejects all calls waiting for approval, because the person went on
-    with a new message; empty for any other turn.
+    """Return the update that rejects all calls waiting for approval, because the person sent a new
+    message instead. It is empty if no call waits.
     """
     turn = turn_of(values_of(state))
     if "approval" not in turn or not waiting_in(state):
@@ -377,8 +385,8 @@ def rejection(state: StateSnapshot) -> Update:
 
 
 def check_values(values: State) -> None:
-    """Raise `ValueError` or a similar error if a thread's state lacks fields that every state has.
-    This check is needed because msgpack also decodes damaged bytes.
+    """Raise `ValueError` or a similar error if the state of a thread lacks fields that every state
+    has. This check is needed because msgpack may also decode damaged bytes.
     """
     if unsound := [message for message in values.get("messages") or [] if not is_sound(message)]:
         raise ValueError(f"{len(unsound)} messages lack what every message has")
@@ -397,7 +405,9 @@ def check_values(values: State) -> None:
 
 
 def is_sound(message: BaseMessage) -> bool:
-    """Return whether a message has the fields that every message has, with the right types."""
+    """Return whether a message has the fields that every message has, with values of the right
+    types.
+    """
     calls = (
         [*message.tool_calls, *message.invalid_tool_calls] if isinstance(message, AIMessage) else []
     )

@@ -1,5 +1,5 @@
-"""The threads of a store: list, search, rename, import, delete and prune them. No model and no
-database is needed.
+"""The threads of a store: list, search, rename, import, delete and prune them. Neither a model nor
+a database is needed.
 """
 
 from collections.abc import Iterable
@@ -72,8 +72,8 @@ def rename_thread(
     owner: str | None = None,
     all_owners: bool = False,
 ) -> str:
-    """Give a thread another title and return it, on one line and clipped. Raises
-    `ThreadNotFoundError`, `ConfigError` for a blank one.
+    """Give a thread a new title. Return the title as it was stored: on one line, and cut if it is
+    too long. Raises `ThreadNotFoundError`, and `ConfigError` for a blank title.
     """
     return change_thread(
         persistence, thread_id, title=title, owner=owner, all_owners=all_owners
@@ -88,8 +88,8 @@ def move_thread(
     owner: str | None = None,
     all_owners: bool = False,
 ) -> None:
-    """Move a thread to another project, "" for none. Raises `ThreadNotFoundError`, `ConfigError`
-    for a name that cannot be one.
+    """Move a thread to another project; "" means no project. Raises `ThreadNotFoundError`, and
+    `ConfigError` for a text that cannot be the name of a project.
     """
     change_thread(persistence, thread_id, project=project, owner=owner, all_owners=all_owners)
 
@@ -103,8 +103,8 @@ def change_thread(
     owner: str | None = None,
     all_owners: bool = False,
 ) -> ThreadInfo:
-    """Rename a thread, move it, or both in one write; return its line of the list. Raises what
-    `rename_thread` and `move_thread` raise.
+    """Rename a thread, move it to a project, or both in one write. Return the thread's line of the
+    list. Raises the errors of `rename_thread` and `move_thread`.
     """
     threads = threads_in(persistence)
     with threads.alone(thread_id):
@@ -122,11 +122,11 @@ def delete_thread(
     results: "ResultStore | None" = None,
     archive: "ArchiveFiles | None" = None,
 ) -> None:
-    """Delete a thread with all that is stored of it, also its results and archive files if their
-    stores are given.
+    """Delete a thread with everything stored for it. Its results and archive files are deleted too
+    if their stores are given.
 
-    Raises `ThreadNotFoundError`, and `ThreadBusyError` while a turn of it is under way. If it is
-    killed half way, it can be called again.
+    Raises `ThreadNotFoundError`, and `ThreadBusyError` while a turn of the thread is running. If
+    the process is killed in between, call it again.
     """
     threads = threads_in(persistence)
     with threads.alone(thread_id):
@@ -140,12 +140,12 @@ def import_thread(
     thread_id: str | None = None,
     owner: str | None = None,
 ) -> str:
-    """Store a thread that was exported and return its id. `thread_id`, `owner`: replace those in
-    the file.
+    """Store a thread that was exported, and return its id. If given, `thread_id` and `owner`
+    replace those of the file.
 
-    Raises `ThreadFormatError` for a file that is damaged or of a newer schema, `ThreadExistsError`
-    for an id that is taken; nothing is written then. If people import their own files, pass their
-    `owner`.
+    Raises `ThreadFormatError` for a file that is damaged or has a newer schema, `ThreadExistsError`
+    if the id is taken; in both cases nothing is written. If people import their own files, pass
+    their `owner`.
     """
     whole = import_lines(lines, thread_id=thread_id, owner=owner)
     threads = threads_in(persistence)
@@ -168,8 +168,8 @@ def change(
     owner: str | None,
     all_owners: bool = False,
 ) -> ThreadInfo:
-    """Check a title and a project and write them into the index; None leaves one as it is. Return
-    the thread's line of the list.
+    """Check a title and a project and write them into the index. None leaves the title or project
+    as it is. Return the thread's line of the list.
     """
     new_title = title_of(title) if title is not None else None
     if new_title == "":
@@ -202,11 +202,11 @@ def delete(
     results: "ResultStore | None" = None,
     archive: "ArchiveFiles | None" = None,
 ) -> None:
-    """Delete checkpoints and writes, results and files, then the thread's data in the store. The
-    index comes last, so that leftovers can still be found.
+    """Delete a thread's checkpoints and writes, its results and files, and then its data in the
+    store. Its entry in the index is deleted last, so that leftovers can still be found.
 
-    Its usage is kept, without its id. Checkpoints are deleted first: if the store cannot be
-    written, this raises before any file is gone.
+    The thread's usage is kept without its id. Because checkpoints are deleted first, a store that
+    cannot be written raises an error before any file is gone.
     """
     check_owner(threads, thread_id, owner, all_owners=all_owners)
     with suppress(DamagedThreadError):
@@ -235,7 +235,9 @@ def delete(
 
 
 def _kept_spending(threads: StoredThreads, thread_id: str) -> list[Spent]:
-    """Return the usage of the turns of a thread that a server deleted."""
+    """Return the usage of turns that is stored for a thread apart from its messages, for a thread
+    that a server deleted.
+    """
     (items,) = threads.batch([SearchOp(thread_namespace("spent", thread_id), limit=MOST_THREADS)])
     rows: list[Spent] = []
     for item in items or []:
@@ -246,10 +248,10 @@ def _kept_spending(threads: StoredThreads, thread_id: str) -> list[Spent]:
 def check_owner(
     threads: StoredThreads, thread_id: str, owner: str | None, *, all_owners: bool
 ) -> None:
-    """Raise `ThreadNotFoundError` for a thread that does not exist or belongs to another owner. The
-    owner of a damaged thread is found from the parts that can be read.
+    """Raise `ThreadNotFoundError` for a thread that does not exist or belongs to another owner. For
+    a damaged thread, the owner is taken from the parts that can be read.
 
-    Raises `DamagedThreadError` if no part names the owner, unless `all_owners` is set.
+    Raises `DamagedThreadError` if no part names the owner, unless `all_owners` is True.
     """
     try:
         find_thread(threads, thread_id, owner, all_owners=all_owners)
@@ -263,8 +265,8 @@ def check_owner(
 
 
 def _embedded_ids(threads: StoredThreads, thread_id: str) -> list[str]:
-    """Return the ids under which embedded nodes store data for this thread: each of their results
-    has an entry in the audit.
+    """Return the ids under which embedded nodes keep results for this thread. They are found in the
+    audit, which has an entry for each result.
     """
     place = ("longtable", "audit", label(thread_id))
     (namespaces,) = threads.batch([ListNamespacesOp((MatchCondition("prefix", place),))])
@@ -275,8 +277,8 @@ def _embedded_ids(threads: StoredThreads, thread_id: str) -> list[str]:
 
 
 def clear(threads: StoredThreads, namespace: tuple[str, ...]) -> None:
-    """Delete everything in a namespace and below it, for a thread and for other graphs' nodes on
-    it.
+    """Delete everything in a namespace and in the namespaces below it. The latter belong to nodes
+    of other graphs on the same thread.
     """
     before: list[PutOp] = []
     while True:

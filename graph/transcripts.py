@@ -1,4 +1,4 @@
-"""Whole threads as values: load one with all its stored parts, save one, and copy its first
+"""Whole threads as values: load a thread with all its stored parts, save it, and copy its first
 turns.
 """
 
@@ -50,43 +50,45 @@ from longtable.store.records.word_index import WordIndex
 from longtable.store.storage_errors import storage_errors
 
 PAGE = 1_000
-"""Number of archived messages that are read at once."""
+"""How many archived messages are read at once."""
 REDUCING = "reducing"
-"""Key in the index: how many messages the archive holds while a thread's checkpoints are
-dropped.
+"""Key of a thread's entry in the index: the number of messages in the archive while the thread's
+checkpoints are being dropped.
 """
 CHANNELS = ("learned", "brief", "usage")
-"""Other channels of a thread's state, besides transcript and memory, that outlive a turn."""
+"""Further channels of a thread's state, besides transcript and memory, that stay after a turn."""
 
 Json = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class ThreadRecord:
-    """One thread with all that is stored of it."""
+    """One thread with everything that is stored for it."""
 
     thread_id: str
     entry: Json
-    """Its item of the index."""
+    """The thread's entry in the index."""
     messages: Sequence[BaseMessage]
-    """The transcript, archived and live."""
+    """The whole transcript: first the archived messages, then the live ones."""
     archived: int
     compactions: Sequence[Compaction] = ()
-    """The compactions of its state."""
+    """The compactions in the thread's state."""
     retired: Sequence[Compaction] = ()
-    """The retired compactions, which are merged into the first of `compactions`."""
+    """The compactions that were moved to the store. They are merged into the first of
+    `compactions`.
+    """
     edits: Sequence[Edit] = ()
     turn: Turn = field(default_factory=Turn)
     channels: Mapping[str, Json] = field(default_factory=dict)
 
     @property
     def thread(self) -> Thread:
-        """Return the thread as memory sees it."""
+        """Return the thread in the form that the memory works with."""
         return Thread(self.messages[self.archived :], self.compactions, self.edits, self.archived)
 
     @property
     def values(self) -> State:
-        """Return the state in which the thread's live part is stored."""
+        """Return the state that stores the live part of the thread."""
         archive = {"archive": {"count": self.archived}} if self.archived else {}
         turn = {"turn": self.turn} if self.turn else {}
         lists = {
@@ -100,7 +102,7 @@ class ThreadRecord:
 
     @property
     def shown(self) -> list[BaseMessage]:
-        """Return the transcript with excluded messages marked."""
+        """Return the transcript, with excluded messages marked."""
         excluded = self.thread.excluded
         return [
             marked(message, kind=EXCLUDED) if message.id in excluded else message
@@ -118,10 +120,11 @@ def find_thread(
     checkpoint_id: str | None = None,
     lossy: bool = False,
 ) -> tuple[StateSnapshot, Json]:
-    """Return a thread's state and its item of the index, which is empty if it is damaged.
+    """Return the state of a thread and its entry in the index. The entry is empty if it is damaged.
 
     Raises `ThreadNotFoundError` if the thread does not exist or belongs to another owner. Raises
-    `DamagedThreadError`, also for lost messages unless `lossy`.
+    `DamagedThreadError` if it cannot be read or has lost messages; with `lossy`, lost messages are
+    accepted.
     """
     entry = index_entry(threads, thread_id)  # before the state: others may write while it is read
     state = threads.load(thread_id, checkpoint_id)
@@ -134,8 +137,8 @@ def find_thread(
 
 
 def index_entry(threads: StoredThreads, thread_id: str) -> Json:
-    """Return a thread's item of the index. It is empty if there is none, if it is damaged, or if
-    there is no store.
+    """Return the entry of a thread in the index. It is empty if there is none, if it is damaged, or
+    if there is no store.
     """
     return (
         dict(entry_of(threads.optional_store, thread_id))
@@ -154,8 +157,8 @@ def load_thread(
     checkpoint_id: str | None = None,
     lossy: bool = False,
 ) -> tuple[ThreadRecord, StateSnapshot]:
-    """Read a thread whole, as it is or as it was at a checkpoint. Raises what `find_thread`
-    does.
+    """Read a whole thread, as it is now or as it was at a checkpoint. Raises the errors of
+    `find_thread`.
     """
     state, entry = find_thread(
         threads,
@@ -210,8 +213,8 @@ def spent_in(whole: ThreadRecord) -> list[Spent]:
 
 
 def usage_key(whole: ThreadRecord) -> str:
-    """Return the key of a deleted thread's usage. It does not contain the id, which another thread
-    may get.
+    """Return the key under which the usage of a deleted thread is stored. It does not contain the
+    thread's id, because another thread may get the same id.
     """
     first = whole.messages[0].id if whole.messages else whole.entry.get("created")
     text = f"{whole.thread_id}\n{first}"
@@ -219,8 +222,8 @@ def usage_key(whole: ThreadRecord) -> str:
 
 
 def save_thread(threads: StoredThreads, whole: ThreadRecord) -> None:
-    """Write a thread that does not exist yet: archive first, then state, then index. Raises
-    `ThreadExistsError`.
+    """Write a thread that does not exist yet: first the archive, then the state, then the entry in
+    the index. Raises `ThreadExistsError` if the id is taken.
     """
     (item,) = threads.batch([GetOp(THREADS, whole.thread_id)])
     if is_stored(threads.load(whole.thread_id)) or item is not None:
@@ -239,8 +242,8 @@ def save_thread(threads: StoredThreads, whole: ThreadRecord) -> None:
 
 
 def archive_messages(threads: StoredThreads, whole: ThreadRecord, start: int, end: int) -> None:
-    """Write the messages from place `start` up to `end` of the transcript to the archive, a page at
-    a time.
+    """Write the messages from place `start` up to, but without, place `end` of the transcript to
+    the archive, in pages. Places count from 0.
     """
     for first in range(start, end, PAGE):
         originals = [
@@ -257,7 +260,7 @@ def fork_thread(
     owner: str | None,
     now: str,
 ) -> set[str]:
-    """Write the first turns of a thread as a new thread; return the ids of the new thread's
+    """Copy the first turns of a thread to a new thread. Return the ids of the new thread's
     compactions.
     """
     with threads.alone(new_id):
@@ -275,8 +278,8 @@ def fork_thread(
 def _most_readable(
     threads: StoredThreads, thread_id: str, owner: str | None, error: DamagedThreadError
 ) -> tuple[ThreadRecord, StateSnapshot]:
-    """Return a damaged thread as it was when it was last whole. If more messages than that are left
-    after a loss, return those. Raises `error` if neither can be read.
+    """Return a damaged thread as it was when it was last complete. If messages were lost but the
+    rest is longer than that, return the rest. Raises `error` if neither can be read.
     """
     if not isinstance(error, LostMessagesError):
         return _last_readable(threads, thread_id, owner, error)
@@ -291,11 +294,11 @@ def _most_readable(
 def _last_readable(
     threads: StoredThreads, thread_id: str, owner: str | None, error: DamagedThreadError
 ) -> tuple[ThreadRecord, StateSnapshot]:
-    """Return a thread as it was at the newest checkpoint that can be read. Raises `error` if no
-    checkpoint can be read.
+    """Return a thread as it was at its newest readable checkpoint. Raises `error` if no checkpoint
+    can be read.
 
-    A damaged row makes all checkpoints unreadable from there to the channel's next full snapshot:
-    search for a readable one with doubling steps, then bisect.
+    A damaged row makes all checkpoints unreadable from there to the next full snapshot of the
+    channel. So a readable checkpoint is searched for with doubling steps, and then by bisection.
     """
     ids = threads.checkpoint_ids(thread_id)
     damaged = 0
@@ -315,7 +318,7 @@ def _last_readable(
 
 
 def last_turn(whole: ThreadRecord) -> int:
-    """Return the number of a thread's newest turn, finished or not; 0 if it has no turn."""
+    """Return the number of the newest turn, whether finished or not; 0 if there is no turn."""
     return int(
         whole.turn.get("number")
         or max((turn_number(message) for message in whole.messages), default=0)
@@ -331,11 +334,11 @@ def fork_of(
     owner: str | None,
     now: str,
 ) -> ThreadRecord:
-    """Return a thread as it was after a turn, with the changes that the person has since made to
-    those messages.
+    """Return a thread as it was after a turn, with the changes that the person has made to these
+    messages since then.
 
-    Its memory is the one of that time: later compactions are left out, so rounds that it then kept
-    word for word are word for word again. `turn`: None means the last finished turn. Raises
+    The memory is also as it was then: later compactions are left out, so that rounds which were
+    word for word at that time are so again. `turn=None` means the last finished turn. Raises
     `UnknownTurnError`, and `TurnPendingError` for a turn that is not finished.
     """
     last = last_turn(whole)
@@ -377,7 +380,7 @@ def fork_of(
 def _fork_entry(
     whole: ThreadRecord, turn: int, length: int, *, owner: str | None, now: str
 ) -> dict[str, Any]:
-    """Return the fork's entry in the index of threads."""
+    """Return the entry of the fork in the index."""
     entry: dict[str, Any] = {
         "created": now,
         "updated": now,
@@ -401,7 +404,7 @@ def _fork_turn(
     owner: str | None,
     is_newest: bool,
 ) -> Turn:
-    """Return the record of the fork's newest turn, which is over."""
+    """Return the record of the fork's newest turn, as a turn that is over."""
     turn: Turn = {
         "number": number,
         "status": "answered",
@@ -421,8 +424,8 @@ def _fork_turn(
 
 
 def _concerns(edit: Edit, turn: int, length: int, records: set[str]) -> bool:
-    """Return whether a person's change is about the first messages of a thread, or about pins and
-    compactions made from them.
+    """Return whether a person's change concerns the first messages of a thread, or pins and
+    compactions made from these messages.
     """
     match edit["op"]:
         case "pin":

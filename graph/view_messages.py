@@ -14,18 +14,20 @@ COLOURS = {
     "ai": "#e4d3f0",
     "tool": "#f3cfc6",
 }
-"""Colours of the parts of a call. Each is shown as a narrow bar, on light and dark pages alike."""
+"""The colours of the parts of a call. Each is shown as a narrow bar, on both light and dark
+pages.
+"""
 
 
 MOST_CHARS = 240
-"""Characters shown of each message."""
+"""The number of characters of a message that are shown."""
 
 
 _MEMORY = "<memory>"
 
 
 class ViewMessages(list[BaseMessage]):
-    """The messages of a model call; a notebook shows them as a table of coloured parts with their
+    """The messages of a model call. A notebook shows them as a table of coloured parts with their
     tokens.
     """
 
@@ -45,8 +47,8 @@ class ViewMessages(list[BaseMessage]):
         )
 
     def parts(self) -> list[tuple[str, int, str]]:
-        """Return kind, tokens and text of each part, in the order of the call; the tools'
-        definitions have no text.
+        """Return kind, tokens and text of each part, in the order of the call. The part of the tool
+        definitions has no text.
         """
         if self._view is None or self._call_config is None:
             return []

@@ -1,4 +1,4 @@
-"""A quiz: a quizmaster asks and scores, the other personas and the person play."""
+"""A quiz: a quizmaster asks and scores, while the other personas and the person play."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -12,16 +12,17 @@ from longtable.graph import CompactionPolicy, Mode, Persona, Scene
 POSE = "pose_question"
 SCORE = "score"
 PERSON = "you"
-"""Name that the quizmaster uses for the person in front of the screen."""
+"""The quizmaster's name for the person in front of the screen."""
 
 
 class Quiz(Mode):
-    """A quizmaster asks, checks the answers and scores them, by tools; the other personas and the
-    person play.
+    """A quiz in which one persona is the quizmaster and asks, checks and scores with tools. The
+    other personas and the person play.
 
-    The person's first message begins the quiz. In each turn the players answer first: those whom
-    the message mentions, else all. Then the quizmaster scores and asks the next question,
-    `questions` in all. The state is `asked` and `scores`.
+    The person's first message begins the quiz. In each later turn, the players answer first: those
+    whom the message mentions, or all if it mentions none. Then the quizmaster scores and asks the
+    next question. There are `questions` questions. The state holds how many were asked (`asked`),
+    the scores (`scores`), and whether the quiz is over (`over`).
     """
 
     name: ClassVar[str] = "quiz"
@@ -46,8 +47,8 @@ class Quiz(Mode):
         self.policy = policy
 
     def check(self, personas: Mapping[str, Persona]) -> None:
-        """Raise `ConfigError` if the quizmaster is not in the team, or if a persona has the
-        person's name.
+        """Raise `ConfigError` if the quizmaster is not in the team, or if a persona has the name
+        that stands for the person.
         """
         if self.quizmaster not in personas or PERSON in personas:
             raise ConfigError(
@@ -56,8 +57,9 @@ class Quiz(Mode):
             )
 
     def speakers(self, scene: Scene) -> Sequence[str]:
-        """Return the personas that speak in this turn: those who answer the open question, then the
-        quizmaster. Once the quiz is over: those whom the message mentions, else all.
+        """Return the personas that speak in this turn: the players who answer the open question,
+        then the quizmaster. Once the quiz is over, these are the personas whom the message
+        mentions, or all if it mentions none.
         """
         if scene.before(self.name).get("over"):
             return scene.addressed
@@ -70,11 +72,13 @@ class Quiz(Mode):
         return [*(players if question_count else ()), self.quizmaster]
 
     def apart(self, persona: str) -> bool:
-        """Return whether a persona is a player, who does not hear the other answers of the turn."""
+        """Return whether a persona is a player. A player does not hear the other players' answers
+        of the turn.
+        """
         return persona != self.quizmaster
 
     def whisper(self, scene: Scene, persona: str) -> str:
-        """Return the rules."""
+        """Return the rules and the task that a persona is told in this turn."""
         if scene.before(self.name).get("over"):
             return "The quiz is over: talk about it freely."
         asked = scene.before(self.name).get("asked", 0)
@@ -101,7 +105,7 @@ class Quiz(Mode):
         return f"{score} It was the last: say who was right, and who has won."
 
     def tools(self, persona: str) -> Sequence[BaseTool]:
-        """Return the quizmaster's tools."""
+        """Return the quizmaster's tools; none for other personas."""
         if persona != self.quizmaster:
             return ()
 
@@ -140,7 +144,9 @@ class Quiz(Mode):
         return f"no points: there is no player {player!r}; the players are {players}"
 
     def _player(self, word: str, scene: Scene) -> str:
-        """Return the id of the player with this id or display name, "" if nobody has it."""
+        """Return the id of the player with this id or display name, "" if there is no such
+        player.
+        """
         if word.strip().casefold() == PERSON:
             return PERSON
         player = scene.persona(word)
@@ -166,7 +172,7 @@ class Quiz(Mode):
         }
 
     def close(self, scene: Scene) -> str:
-        """Return the scores, or nothing once the quiz is over."""
+        """Return the scores as a text, "" once the quiz is over."""
         if scene.before(self.name).get("over"):
             return ""
         state = self.state(scene)

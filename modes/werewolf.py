@@ -1,4 +1,4 @@
-"""Werewolf: personas play, the person watches."""
+"""Werewolf: the personas play and the person watches."""
 
 import random
 from collections import Counter
@@ -18,13 +18,14 @@ WOLF = "werewolf"
 SEER = "seer"
 VILLAGER = "villager"
 SHARE_OF_WOLVES = 4
-"""Number of players for each werewolf."""
+"""There is one werewolf for this many players."""
 
 
 @dataclass(frozen=True)
 class _Day:
-    """One turn of werewolf. `killed`: the victim of the night. `players`: the players alive when
-    the day began. `out`: the player whom the vote sent away.
+    """One day of the game, which is one turn. `killed` is the victim of the night before it,
+    `players` are the players alive in the morning, and `out` is the player whom the vote sent away.
+    `killed` and `out` may be "".
     """
 
     number: int
@@ -45,13 +46,14 @@ class _Day:
 
 
 class Werewolf(Mode):
-    """Personas play werewolf; the person watches, and each message of theirs is the next day.
+    """The personas play werewolf and the person watches. Each message of the person begins the next
+    day.
 
-    Roles are drawn by `seed`: one werewolf for every four players, a seer if there are at least
-    four, and villagers. At night code draws the victim, and one player whose role is whispered to
-    the seer. By day all living players speak, then vote with the tool `vote`. Secrets are in no
-    message: they are drawn again from the seed for each whisper. The state holds the day and the
-    living players.
+    Roles are drawn from `seed`: one werewolf for every four players, a seer if there are at least
+    four players, and villagers. Each night, code draws the victim, and a player whose role the seer
+    is told in a whisper. By day all living players first speak, and then vote with the tool `vote`.
+    Secrets are in no message, because they are drawn again from the seed for each whisper. The
+    state holds the day and the living players.
     """
 
     name: ClassVar[str] = "werewolf"
@@ -64,15 +66,16 @@ class Werewolf(Mode):
         self.policy = policy
 
     def check(self, personas: Mapping[str, Persona]) -> None:
-        """Raise `ConfigError` for fewer than three players."""
+        """Raise `ConfigError` if there are fewer than three players."""
         if len(personas) < FEWEST_PLAYERS:
             raise ConfigError(
                 f"werewolf needs {FEWEST_PLAYERS} players or more, found {len(personas)}"
             )
 
     def next(self, scene: Scene) -> str | None:
-        """Return the players to speak, then the players to vote. Once the game is over: the
-        personas whom the message mentions, else all.
+        """Return the next persona to speak, None if nobody is left. First every living player
+        speaks, then every living player votes. Once the game is over, these are the personas whom
+        the message mentions, or all if it mentions none.
         """
         if scene.before(self.name).get("over"):
             done = {voice for voice, _ in scene.answers}
@@ -86,7 +89,7 @@ class Werewolf(Mode):
         return next(iter([*silent, *without_vote]), None)
 
     def whisper(self, scene: Scene, persona: str) -> str:
-        """Return a player's knowledge, and the instructions for this step."""
+        """Return what a player knows, and what the player must do now."""
         if scene.before(self.name).get("over"):
             return "The game of werewolf is over: talk about it freely."
         day = self._day(scene)
@@ -120,7 +123,7 @@ class Werewolf(Mode):
         return "\n".join([*lines, f"Alive: {living}.", task])
 
     def tools(self, persona: str) -> Sequence[BaseTool]:  # noqa: ARG002
-        """Return the vote."""
+        """Return the tool for voting."""
 
         def vote(player: str) -> str:
             """Vote for the player who is to leave the village."""
@@ -135,7 +138,7 @@ class Werewolf(Mode):
         tool: str,
         args: Mapping[str, Any],
     ) -> str:
-        """Return why a vote does not count, "" if it does."""
+        """Return the reason why a vote does not count, "" if it counts."""
         players = self._day(scene).players
         player = str(args.get("player", ""))
         if tool != VOTE or scene.persona(player) in players:
@@ -152,8 +155,8 @@ class Werewolf(Mode):
         }
 
     def close(self, scene: Scene) -> str:
-        """Return a report on the night, the vote, and the end of the game. Return nothing once the
-        game is over.
+        """Return a report on the night, the vote and the end of the game. Return "" once the game
+        is over.
         """
         if scene.before(self.name).get("over"):
             return ""
@@ -197,8 +200,8 @@ class Werewolf(Mode):
         )
 
     def _votes(self, scene: Scene, players: Sequence[str]) -> Counter[str]:
-        """Return how many votes each player has. The newest vote of each living player counts, if
-        it names a living player.
+        """Return how many votes each player has. Only the newest vote of each living player counts,
+        and only if it is for a living player.
         """
         newest = {
             voice: scene.persona(str(args["player"]))
@@ -218,7 +221,7 @@ class Werewolf(Mode):
         }
 
     def _seen(self, day: _Day) -> list[tuple[int, str]]:
-        """Return the player whose role the seer saw in each night."""
+        """Return for each night the player whose role the seer saw."""
         others = [id_ for id_, role in day.roles.items() if role != SEER]
         return [
             (night, self._draw("seer", night).choice(others)) for night in range(1, day.number + 1)

@@ -14,25 +14,29 @@ NEAREST = 5
 
 @dataclass(frozen=True)
 class Column:
-    """One column; `type` as the engine names it."""
+    """One column of a table. `type` is the type's name as the engine writes it."""
 
     name: str
     type: str
     nullable: bool = True
     comment: str | None = None
     masked: bool = False
-    """Whether its values are hidden from models. `Database.read` finds only NULL in it."""
+    """Whether models must not see the values of this column. `Database.read` finds only NULL in
+    such a column.
+    """
     computed: bool = False
-    """Whether a view or its table computes it from a masked column. Queries may then select it, but
-    do nothing else with it.
+    """Whether this column is computed from a masked column, by a view or as a generated column. A
+    query may select a computed column, but may do nothing else with it.
     """
     generated_by: str = ""
-    """The SQL of a generated column: its expression, or the statement that makes its table."""
+    """The SQL that computes a generated column: its expression, or the whole CREATE TABLE
+    statement.
+    """
 
 
 @dataclass(frozen=True)
 class ForeignKey:
-    """Columns that point at columns of another table, pairwise."""
+    """A foreign key: `columns` refer, in this order, to `referenced_columns` of the other table."""
 
     columns: tuple[str, ...]
     table: str
@@ -41,8 +45,8 @@ class ForeignKey:
 
 @dataclass(frozen=True)
 class Table:
-    """One table or view. It is shown under `name`: `schema.name` if SQL must say the schema
-    (`qualified`).
+    """One table or view. `name` is the name it is shown under. If SQL must write the schema
+    (`qualified`), this name is `schema.name`.
     """
 
     name: str
@@ -53,14 +57,15 @@ class Table:
     comment: str | None = None
     schema: str = "main"
     bare: str = ""
-    """The name within its schema, if it differs from `name`."""
+    """The name within the schema, if it differs from `name`; else empty."""
     qualified: bool = False
     rows_estimate: int | None = None
-    """The number of rows by the server's statistics, None if it keeps none."""
+    """The number of rows by the server's statistics, None if the server keeps no statistics for it.
+    """
 
     @property
     def bare_name(self) -> str:
-        """Return the name without its schema."""
+        """Return the table's name without the schema."""
         return self.bare or self.name
 
     @property
@@ -70,7 +75,7 @@ class Table:
 
     @property
     def sql_name(self) -> str:
-        """Return the name quoted for SQL, with its schema if SQL needs it."""
+        """Return the table's name quoted for SQL, with the schema if SQL must write it."""
         return (
             f"{quoted(self.schema)}.{quoted(self.bare_name)}"
             if self.qualified
@@ -79,8 +84,8 @@ class Table:
 
 
 class Expansion(NamedTuple):
-    """What a CTE or view expands to: for each column its folded name, and the number of column
-    references it expands to.
+    """What a CTE or view expands to. `columns` pairs the folded name of each column with the number
+    of column references that this column expands to. `sources` and `references` are totals.
     """
 
     sources: int = 0
@@ -106,29 +111,29 @@ class Catalog:
     what they read.
     """
     exact_case: bool = False
-    """Whether the engine tells `Order` from `order` once a name is quoted."""
+    """Whether the engine treats the quoted names `Order` and `order` as different names."""
     own_types: frozenset[str] = frozenset()
-    """Types that the database defines itself and that a query may cast to: enums and domains, never
-    the row type of a table.
+    """Types that the database defines itself and that a query may cast to: enums and domains. The
+    row types of tables are never among them.
     """
     types_list_hidden_values: bool = False
-    """Whether a type lists values of a denied or masked column, as DuckDB's enums do. Queries may
-    not name such types.
+    """Whether the name of a type lists values of a denied or masked column, as an enum of DuckDB
+    does. Queries may then not name types that list values.
     """
     hidden_columns: Mapping[tuple[str, str], frozenset[str]] = field(
         default_factory=dict, repr=False, compare=False
     )
-    """Columns that the policy denies, by schema and name of their table. The table itself may be
-    hidden.
+    """The columns that the policy denies, by schema and name of their table. A table listed here
+    may itself be hidden.
     """
     view_sql: Mapping[tuple[str, str], str] = field(default_factory=dict, repr=False, compare=False)
-    """The SQL of all views by schema and name, including hidden ones; used to count the sources
-    that a query reads.
+    """The SQL of all views, by schema and name. Hidden views are included, because this SQL is used
+    to count the sources that a query reads.
     """
     view_expansions: dict[str, Expansion] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
-    """Cache: the expansion of each view by folded name."""
+    """Cache: the expansion of each view, by the view's folded name."""
 
     @cached_property
     def _by_name(self) -> Mapping[tuple[str, str], Table]:
@@ -151,7 +156,9 @@ class Catalog:
         return name if self.exact_case else fold(name)
 
     def resolve(self, name: str, *, schema: str = "", database: str = "") -> Table | None:
-        """Find the table that a name in SQL means; None if it does not exist or cannot be seen."""
+        """Find the table that a name in SQL means. Return None if there is no such table, or if the
+        policy hides it.
+        """
         names = {self._key(known) for known in self.database_names}
         if database and self._key(database) not in names:
             return None
@@ -163,8 +170,8 @@ class Catalog:
         return table
 
     def find(self, name: str) -> Table | None:
-        """Find a table by the name it is shown under. Case, quotes and the default schema do not
-        matter.
+        """Find a table by the name under which it is shown; None if there is none. Case, quotes and
+        the default schema do not matter.
         """
         plain = name.strip()
         exact = next((table for table in self.tables if table.name == plain), None)
@@ -193,13 +200,13 @@ class Catalog:
         return frozenset(fold(column.name) for _, column in each_column(self.tables))
 
     def nearest_tables(self, name: str) -> list[str]:
-        """Return the names most like `name`."""
+        """Return the names of tables that are most like `name`."""
         return nearest(name, (table.name for table in self.tables))
 
     @cached_property
     def hashes(self) -> Mapping[str, str]:
-        """Return a short hash of each table as a description shows it: columns, types, keys and
-        comments, but no rows.
+        """Return a short hash of each table, by the table's name. The hash covers what a
+        description shows: columns, types, keys and comments, but no numbers of rows.
         """
         return {table.name: _hash(replace(table, rows_estimate=None)) for table in self.tables}
 
@@ -229,15 +236,17 @@ def quoted(name: str) -> str:
 
 
 def mentions(sql: str, name: str) -> bool:
-    """Return whether a view's text holds a name as a word; when in doubt, True."""
+    """Return whether the SQL of a view contains `name` as a whole word. True may be wrong (the word
+    may mean something else); False is always right.
+    """
     # Doubled within quotes.
     spelled = {name.casefold(), *(name.casefold().replace(mark, mark * 2) for mark in '"`]')}
     return any(re.search(rf"(?<!\w){re.escape(one)}(?!\w)", sql.casefold()) for one in spelled)
 
 
 def nearest(name: str, names: Iterable[str]) -> list[str]:
-    """Return the names most like `name`, best first: names with a similar spelling, then names that
-    contain it or are contained in it.
+    """Return the names most like `name`, best first: first names with a similar spelling, then
+    names that contain `name` and names that `name` contains.
     """
     by_fold = {candidate.casefold(): candidate for candidate in names}
     folded = name.casefold()
@@ -253,8 +262,8 @@ def nearest(name: str, names: Iterable[str]) -> list[str]:
 
 @dataclass(frozen=True)
 class Reflected:
-    """What an engine finds, before the policy is applied. `view_sql` is the text of each view, by
-    schema and name.
+    """What an engine finds in the database before the policy is applied. `view_sql` is the SQL of
+    each view, by schema and name.
     """
 
     tables: tuple[Table, ...]
@@ -264,10 +273,11 @@ class Reflected:
     exact_case: bool = False
     own_types: frozenset[str] = frozenset()
     parts: Mapping[tuple[str, str], tuple[tuple[str, str], ...]] = field(default_factory=dict)
-    """The tables read along with a table: its partitions and inheriting tables, by schema and name.
+    """The tables that are read along with a table, which are its partitions and inheriting tables:
+    schema and name of each, by schema and name of the table.
     """
     system_relations: frozenset[str] = frozenset()
-    """The engine's own tables, which a view may read."""
+    """The names of the engine's own tables, such as `pg_class`, which a view may read."""
 
 
 def read_by_views(reflected: Reflected, catalog: Catalog) -> frozenset[str]:

@@ -12,7 +12,7 @@ Json = str | int | float | bool | None | list["Json"] | dict[str, "Json"]
 
 CELL_CHARS = 120
 SAFE_INTEGER = 2**53
-"""Above it, a JSON number loses digits in most readers."""
+"""The largest integer that is written as a JSON number. Most readers lose digits of larger ones."""
 
 # What a terminal obeys: whole escape sequences, so that no "[31m" is left of them.
 _ESCAPES = re.compile(
@@ -36,7 +36,7 @@ _LABELS = re.compile(r"\b(ENUM)\((?:\s*'(?:[^']|'')*'\s*,?)*\)", re.IGNORECASE)
 
 
 def clean(text: str) -> str:
-    """Remove characters that a person cannot see but a terminal would obey."""
+    """Remove invisible characters and escape sequences, which a terminal would obey."""
     return _UNSEEN.sub(
         "", _ESCAPES.sub("", text) if "\x1b" in text or "\x9b" in text or "\x9d" in text else text
     )
@@ -50,13 +50,13 @@ def without_labels(kind: str) -> str:
 
 
 def clip(text: str, chars: int = CELL_CHARS) -> str:
-    """Cut a text to `chars` characters. If something was cut, the last one is `…`."""
+    """Cut a text to `chars` characters. If something was cut, the last character is `…`."""
     return text if len(text) <= chars else text[: chars - 1] + "…"
 
 
 def json_value(value: object) -> Json:
-    """Return the JSON form of one cell, without loss, except that bytes become a text with their
-    number.
+    """Return the JSON form of one cell. Nothing is lost, except that bytes become a text with their
+    number, such as `<2,048 bytes>`.
     """
     if value is None or isinstance(value, bool):
         return value
@@ -91,8 +91,8 @@ def json_rows(rows: Iterable[Sequence[object]]) -> list[list[Json]]:
 
 
 def preview_cell(value: object, chars: int = CELL_CHARS) -> Json:
-    """Return the JSON form of one cell, clipped; a nested value that is too long becomes clipped
-    text.
+    """Return the JSON form of one cell, clipped to `chars` characters. A list or dict that is too
+    long becomes clipped text.
     """
     if isinstance(value, str):
         # Cleaning megabytes to show a line would be waste.
@@ -112,8 +112,8 @@ def preview_rows(rows: Iterable[Sequence[object]]) -> list[list[Json]]:
 
 
 def dumps(value: object) -> str:
-    """Write compact JSON. Letters beyond ASCII stay as they are; invisible characters are escaped
-    by number, because a name must stay usable.
+    """Write compact JSON. Letters beyond ASCII stay as they are. Invisible characters are escaped
+    rather than removed, because a name that contains them must stay usable.
     """
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     return _UNSEEN.sub(lambda match: json.dumps(match[0])[1:-1], text)
@@ -135,8 +135,9 @@ def html_table(
     colours: Sequence[str] = (),
     below: str = "",
 ) -> str:
-    """Return an HTML table whose cells show their text and nothing else. `colours`: the colour of
-    each row's first cell; `below`: a line under the table.
+    """Return an HTML table in which every cell is escaped, so that it shows as plain text.
+    `colours` are the colours beside the rows' first cells; `below` is a line of text under the
+    table.
     """
     styles = [f' style="border-left:12px solid {colour}"' for colour in colours]
     lines = []

@@ -25,7 +25,7 @@ CHECKS = {
     "measure": "the sum leaves out no factor",
     "other_route": "the totals agree with the sums of their lines",
 }
-"""The codes of findings, and the text for each if its queries find nothing."""
+"""The codes of the checks. The text for a code is shown if this check found nothing wrong."""
 
 
 def check_query(
@@ -36,11 +36,11 @@ def check_query(
     before: QueryResult | None = None,
     cancel: Cancel | None = None,
 ) -> CheckReport:
-    """Run a query again, then the queries that check it, all behind both walls. `before` is the
-    query's first result.
+    """Run a query again, then run the queries that check it, all behind both walls.
 
-    Raises the errors of running the query itself. A check that cannot run is listed in
-    `not_checked` with its code and the reason.
+    `before` is the query's first result, to which the new one is compared. Raises the errors of
+    `Database.run` if the query itself fails. A check that cannot run is listed in `not_checked`
+    with its code and the reason.
     """
     budget = Budget(CHECK_SECONDS)
     queries = [database.run(sql, cancel=cancel)]
@@ -79,8 +79,8 @@ def check_query(
 
 
 def _row_counts(result: QueryResult) -> Counter[str]:
-    """Count the rows so that their order does not matter. Numbers are rounded to the digits that an
-    engine computes the same way twice.
+    """Count equal rows, so that results can be compared whatever the order of their rows. Numbers
+    are rounded to 9 digits, because an engine may compute further digits differently each time.
     """
     return Counter(dumps(list(map(_rounded, row))) for row in result.rows)
 
@@ -90,8 +90,8 @@ def _rounded(cell: object) -> Json:
 
 
 def check_tool(database: Database) -> BaseTool:
-    """Return check_sql. If it is to take handles, a `ThreadResults` must be added to a call's
-    "args" as `results`.
+    """Return the tool check_sql. So that a call can name a handle, the caller must add a
+    `ThreadResults` to the call's "args" as `results`.
     """
 
     def check(
@@ -146,7 +146,7 @@ def check_tool(database: Database) -> BaseTool:
 CHECK_SQL = "check_sql"
 
 CHECK = "check"
-"""Metadata `kind` of check_sql, which also gets the thread's results."""
+"""The metadata `kind` of check_sql. A tool of this kind is given the thread's results."""
 
 CHECK_SECONDS = 30.0
 """Seconds that all queries of one check may take together."""

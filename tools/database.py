@@ -48,11 +48,11 @@ BUSY_SECONDS = 5.0
 
 
 class Backend(Protocol):
-    """Where the database is open: in an engine of this process, or in workers."""
+    """The place where the database is open: an engine in this process, or worker processes."""
 
     @property
     def version(self) -> object:
-        """Return the schema version of the catalogue, None before it was read."""
+        """Return the schema version of the catalogue, None until the catalogue has been read."""
         ...
 
     def catalog(self) -> Catalog:
@@ -64,7 +64,7 @@ class Backend(Protocol):
         ...
 
     def text(self, request: Request[Answer]) -> Answer:
-        """Do a job on a SQL text."""
+        """Run a job on a SQL text, such as checking it, and return the answer."""
         ...
 
     def run(self, sql: str, *, seconds: float | None, cancel: Cancel | None) -> QueryResult:
@@ -78,17 +78,18 @@ class Backend(Protocol):
     def read(
         self, sql: str, params: Sequence[object], *, seconds: float, cancel: Cancel | None
     ) -> list[Row]:
-        """Run SQL of this package."""
+        """Run SQL that this package wrote and return the rows."""
         ...
 
     def close(self) -> None: ...
 
 
 class Database:
-    """A database behind both walls; safe to share between threads, usable as a context manager."""
+    """A database behind both walls. Threads may share it, and it is usable as a context manager."""
 
     notes: tuple[LoadNote, ...]
-    """The guesses made when its files were loaded; empty for any other database."""
+    """The guesses made when data files were loaded as this database; empty for any other database.
+    """
 
     def __init__(
         self,
@@ -121,17 +122,20 @@ class Database:
         files: FileLimits | None = None,
         isolation: Isolation = "process",
     ) -> "Database":
-        """Open an existing database; never create one. It is a context manager, or `close` ends it.
+        """Open an existing database; never create one. Close it with `close`, or use it as a
+        context manager.
 
         `busy_seconds`: how long to wait for a locked file or table, or for a free connection.
-        `files`: limits on data files. `isolation="process"` runs SQLite and DuckDB in processes of
-        their own, and parses a server's queries in one. An error in the file may then be raised by
-        the first call only. `isolation="none"` does all this in this process, with no bound on a
-        query's memory.
+        `files`: limits on data files.
 
-        Raises `ConfigError` for a URL or a policy file that cannot be read, and if there is no
-        Python to start a process; `DatabaseUnavailableError` for a file or server that cannot be
-        read.
+        `isolation="process"` runs SQLite and DuckDB in separate processes. An error in the database
+        file may then be raised only by the first call. For a server such as PostgreSQL, only the
+        parsing of queries runs in a separate process. `isolation="none"` does everything in this
+        process, with no limit on the memory of a query.
+
+        Raises `ConfigError` for a URL or a policy file that cannot be read, or if no Python is
+        found to start a process. Raises `DatabaseUnavailableError` for a file or server that cannot
+        be read.
         """
         if isolation not in ("process", "none"):
             raise ConfigError(f'isolation must be "process" or "none", found {isolation!r}')
@@ -163,22 +167,22 @@ class Database:
 
     @property
     def version(self) -> object:
-        """Return the schema version of the catalogue, None before it was read."""
+        """Return the schema version of the catalogue, None until the catalogue has been read."""
         return self.backend.version
 
     def catalog(self) -> Catalog:
-        """Return the tables that can be read; read once, then kept until `refresh` sees a
-        change.
+        """Return the tables that can be read. They are read once and kept until `refresh` finds
+        that the schema changed.
         """
         return self.backend.catalog()
 
     def refresh(self) -> Catalog:
-        """Return the catalogue as it is now; read it again if the schema may have changed."""
+        """Return the catalogue as it is now. It is read again if the schema may have changed."""
         return self.backend.refresh()
 
     def knowledge(self) -> "Knowledge":
-        """Return the facts that sampling the data adds to the catalogue: search and inferred keys.
-        Kept until the schema changes.
+        """Return the facts that samples of the data add to the catalogue: a search index and
+        inferred keys. They are kept until the schema changes.
         """
         from longtable.tools.schema.catalog_facts import Knowledge
 
@@ -193,17 +197,17 @@ class Database:
     ) -> QueryResult:
         """Check one SELECT, run it behind the engine's wall, and return all its rows.
 
-        `seconds` is a time limit shorter than the database's own. Raises `QueryRefusedError`,
-        `QueryFailedError`, `QueryTimeoutError`, `TooManyRowsError`, `ResultTooLargeError`,
-        `QueryCancelledError` or `DatabaseUnavailableError`; after any of them the database can be
-        used again.
+        `seconds` may set a time limit shorter than that of the database. Raises
+        `QueryRefusedError`, `QueryFailedError`, `QueryTimeoutError`, `TooManyRowsError`,
+        `ResultTooLargeError`, `QueryCancelledError` or `DatabaseUnavailableError`. The database can
+        be used again after each of these errors.
         """
         return self.backend.run(sql, seconds=seconds, cancel=cancel)
 
     def check_sql(self, sql: str, *, cancel: Cancel | None = None) -> Plan:
-        """Check one SELECT and return the engine's plan for it; nothing runs.
+        """Check one SELECT and return the engine's plan for it, without running it.
 
-        Raises what `run` raises, except for errors that only running shows.
+        Raises the errors of `run`, except those that only running the query can show.
         """
         return self.backend.check_sql(sql, cancel=cancel)
 
@@ -215,25 +219,27 @@ class Database:
         seconds: float,
         cancel: Cancel | None = None,
     ) -> list[Row]:
-        """Run SQL that this package wrote over visible tables, with values as parameters; never a
-        model's text.
+        """Run SQL over visible tables that this package wrote, with values as parameters. Never
+        pass a model's text.
 
-        It finds no denied columns, and masked ones hold only NULL.
+        Denied columns cannot be read, and masked columns hold only NULL.
         """
         return self.backend.read(sql, params, seconds=seconds, cancel=cancel)
 
     def check(self, sql: str) -> Verdict:
-        """Return the wall's verdict on a query, with the tables and columns it reads. Nothing
-        runs.
+        """Return the wall's verdict on a query, with the tables and columns that the query reads.
+        The query does not run.
         """
         return self.backend.text(CHECK.request({"sql": sql}))
 
     def predicates(self, sql: str) -> Predicates:
-        """Return the conditions of a query that found no rows; each can be tried alone."""
+        """Return the conditions of a query that found no rows, in a form that lets each be tried
+        alone.
+        """
         return self.backend.text(PREDICATES.request({"sql": sql}))
 
     def probes(self, sql: str, question: str = "") -> list[Probe]:
-        """Return the queries that check a query which ran to answer `question`."""
+        """Return the queries that check `sql`, a query that was run to answer `question`."""
         return self.backend.text(PROBES.request({"sql": sql, "question": question}))
 
     def close(self) -> None:

@@ -8,8 +8,8 @@ from itertools import islice
 from longtable.base.words import pairs_of
 
 MOST_SPOTS = 2_000
-"""The most occurrences looked at, so that a megabyte of one repeated word costs no more than a page
-of text.
+"""The most occurrences of words that are looked at. So a megabyte of one repeated word costs no
+more time than a page of text.
 """
 
 # Not `HAN`: it takes in the signs between two ranges of that, and leaves rare characters out.
@@ -19,7 +19,9 @@ _RUNS = re.compile(rf"[{_HAN}]+|(?:(?![{_HAN}])\w)+")
 
 
 def words_of(query: str) -> list[str]:
-    """Return the words to look for: without their endings, Chinese as pairs of characters."""
+    """Return the words of a query to look for. Longer words lose up to three letters at the end, so
+    that "delayed" finds "delays"; Chinese text becomes pairs of characters.
+    """
     words: list[str] = []
     for run in _RUNS.findall(query):
         if re.match(f"[{_HAN}]", run):
@@ -33,11 +35,12 @@ def words_of(query: str) -> list[str]:
 def excerpt(
     text: str, words: Sequence[str], size: int, *, start: int | None = None, name: str
 ) -> str:
-    """Return at most `size` characters of a text. Marks count the characters left out before and
-    after.
+    """Return at most `size` characters of a text, with marks that say how many characters were left
+    out before and after them.
 
-    The excerpt begins at `start`, or if that is None, where most of the words are close together.
-    The mark after it says how to read on: by `name` with the place of the next character.
+    The excerpt begins at character `start`. If `start` is None, it begins where most of the words
+    are close together. The mark at the end says how to read on, such as `m12+800`: `name`, and the
+    place of the next character.
     """
     if start is None:
         start = 0 if len(text) <= size else _densest(text, words, size)
@@ -53,8 +56,8 @@ def excerpt(
 
 
 def short_excerpt(text: str, query: str, chars: int = 200) -> str:
-    """Return at most so many characters of a text on one line, around where most of the query's
-    words are; … marks a cut.
+    """Return at most `chars` characters of a text on one line, around the place where most words of
+    the query are. The sign … marks each cut.
     """
     line = " ".join(text.split())
     if len(line) <= chars:
@@ -65,8 +68,9 @@ def short_excerpt(text: str, query: str, chars: int = 200) -> str:
 
 
 def _densest(text: str, words: Sequence[str], size: int) -> int:
-    """Return the place to begin an excerpt so that it shows as many different words as possible,
-    with some text before them. Of several such places, return the first.
+    """Return where to begin an excerpt of `size` characters, so that it shows as many different
+    words as possible, with some text before them. If several places are equally good, return the
+    first.
     """
     if not words:
         return 0

@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 
 class FetchRefusedError(DatabaseError):
-    """A call of fetch_result does not name anything that can be fetched."""
+    """A call of fetch_result names nothing that can be fetched."""
 
 
 class ThreadResults:
-    """The results of the running thread that the answering voice may read. It is a plain class, so
-    that pydantic passes it through unchanged.
+    """The results of the running thread that the answering voice (one member of a team) may read.
 
-    `private`: results that are kept now are for this voice alone.
+    If `private` is True, only this voice may read the results that `put` stores. The class is a
+    plain one, so that pydantic passes its objects through unchanged.
     """
 
     def __init__(
@@ -40,24 +40,28 @@ class ThreadResults:
         return self.store.handles(self.thread_id, voice=self.voice)
 
     def meta(self, handle: str) -> "ResultMeta":
-        """Return a result's metadata; raise `UnknownResultError`."""
+        """Return the metadata of a result. Raises `UnknownResultError` if there is no such
+        result.
+        """
         return self.store.meta(self.thread_id, handle, voice=self.voice)
 
     def get(self, handle: str) -> QueryResult:
-        """Return a whole result; raise `UnknownResultError` and `ResultGoneError`."""
+        """Return a whole result. Raises `UnknownResultError` if there is no such result,
+        `ResultGoneError` if its rows were deleted.
+        """
         return self.store.get(self.thread_id, self.meta(handle).handle)
 
     def page(self, handle: str, *, page: int, size: int) -> "ResultPage":
-        """Return a page of a result; raise as `get` does."""
+        """Return one page of a result. Raises the same errors as `get`."""
         known = self.meta(handle).handle
         return self.store.page(self.thread_id, known, page=page, size=size)
 
     def query(self, sql: str, *, cancel: Cancel | None = None) -> QueryResult:
-        """Run one SELECT over the handles; raise as `ResultStore.sql` does."""
+        """Run one SELECT whose tables are handles. Raises the same errors as `ResultStore.sql`."""
         return self.store.sql(self.thread_id, sql, voice=self.voice, cancel=cancel)
 
     def put(self, result: QueryResult) -> str:
-        """Keep a result and return its handle."""
+        """Store a result and return its handle."""
         return self.store.put(
             self.thread_id,
             columns=result.columns,
@@ -70,12 +74,12 @@ class ThreadResults:
 
 
 Results = Annotated[ThreadResults | None, InjectedToolArg]
-"""An argument that the node fills in, never the model."""
+"""A tool's argument that the node which runs the tool fills in. A model never sees or sets it."""
 
 
 def fetch_tool() -> BaseTool:
-    """Return fetch_result. Before it is invoked, a `ThreadResults` must be added to a call's "args"
-    as `results`.
+    """Return the tool fetch_result. The caller must add a `ThreadResults` to the call's "args" as
+    `results` before it invokes the tool.
     """
 
     def fetch(
@@ -110,11 +114,13 @@ def fetch_tool() -> BaseTool:
 def fetched(
     results: ThreadResults | None, handle: str, page: int, sql: str, *, cancel: Cancel | None = None
 ) -> dict[str, Json]:
-    """Return a page of a result, or the first rows of SQL over handles, as the model is shown it.
+    """Return a page of a result, or the first rows of SQL over handles, in the form that the model
+    sees.
 
-    `total` counts all rows. It is not called `row_count`, which would make the answer look like a
-    query of the database. `handles` are the handles that the SQL reads. Raises `FetchRefusedError`,
-    `UnknownResultError`, `ResultGoneError`, and the errors of running SQL.
+    `total` counts all rows. It is not called `row_count`, because the answer would then look like
+    that of a query of the database. `handles` are the handles that the SQL reads. Raises
+    `FetchRefusedError`, `UnknownResultError`, `ResultGoneError`, and the errors of
+    `ResultStore.sql`.
     """
     if results is None:
         raise FetchRefusedError(

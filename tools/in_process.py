@@ -1,5 +1,7 @@
-"""A database that is opened in this process: a SQLite or DuckDB file inside a worker or if no
-process may be started, or a server, whose SQL texts a worker parses.
+"""A database that this process opens itself.
+
+It is a SQLite or DuckDB file, inside a worker or where no worker may be started, or it is a server.
+For a server, a worker may parse the SQL texts.
 """
 
 import threading
@@ -29,37 +31,37 @@ PLAN_SECONDS = 5.0
 
 
 class TextParser(Protocol):
-    """Does the jobs that parse SQL, in this process or in a worker."""
+    """Does the jobs that parse SQL, either in this process or in a worker."""
 
     def visible(self, reflected: Reflected, policy: TablePolicy, dialect: str) -> Catalog:
-        """Return the part of a catalogue that the policy shows."""
+        """Return the part of the catalogue that the policy lets a model see."""
         ...
 
     def answer(self, request: Request[Answer], dialect: str, catalog: Catalog) -> Answer:
-        """Do a job on a SQL text."""
+        """Run a job on a SQL text, such as checking it, and return the answer."""
         ...
 
     def close(self) -> None: ...
 
 
 class LocalParser:
-    """Parses in this process."""
+    """Parses SQL in this process."""
 
     def visible(self, reflected: Reflected, policy: TablePolicy, dialect: str) -> Catalog:
-        """Return the part of a catalogue that the policy shows."""
+        """Return the part of the catalogue that the policy lets a model see."""
         # sqlglot takes a tenth of a second to load: not where a worker reads the catalogue.
         from longtable.tools.sql.visible import visible
 
         return visible(reflected, policy, dialect=dialect)
 
     def answer(self, request: Request[Answer], dialect: str, catalog: Catalog) -> Answer:
-        """Do a job on a SQL text."""
+        """Run a job on a SQL text, and return the answer."""
         from longtable.tools.sql.text_jobs import do_text_job
 
         return cast("Answer", do_text_job(request.job, request.arguments, dialect, catalog))
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing, because nothing is open."""
 
 
 class InProcess:
@@ -79,7 +81,7 @@ class InProcess:
 
     @property
     def version(self) -> object:
-        """Return the schema version of the catalogue, None before it was read."""
+        """Return the schema version of the catalogue, None until the catalogue has been read."""
         return self._version
 
     def catalog(self) -> Catalog:
@@ -104,7 +106,7 @@ class InProcess:
         return catalog
 
     def text(self, request: Request[Answer]) -> Answer:
-        """Do a job on a SQL text."""
+        """Run a job on a SQL text, and return the answer."""
         return self.parser.answer(request, self.engine.dialect, self.catalog())
 
     def run(self, sql: str, *, seconds: float | None, cancel: Cancel | None) -> QueryResult:
@@ -151,8 +153,8 @@ class InProcess:
 
     @contextmanager
     def _explain_errors(self, sql: str, verdict: Verdict) -> Iterator[None]:
-        """Add to the error of a failed query the place of the error and the name that was probably
-        meant.
+        """If the query fails, add to the error the place of the fault and the name that was
+        probably meant.
         """
         try:
             yield
@@ -163,7 +165,7 @@ class InProcess:
     def read(
         self, sql: str, params: Sequence[object], *, seconds: float, cancel: Cancel | None
     ) -> list[Row]:
-        """Run SQL of this package."""
+        """Run SQL that this package wrote, and return the rows."""
         catalog = self.catalog()
         if catalog.hidden_columns or catalog.has_masks:
             sql = self.text(OWN_SQL.request({"sql": sql}))
@@ -181,8 +183,8 @@ class InProcess:
         seconds: float,
         cancel: Cancel | None,
     ) -> T:
-        """Run `act` in a session of its own, off the caller's thread, for at most `seconds` and
-        never longer than the limit.
+        """Run `act` in a new session on another thread. It is stopped after `seconds`, or after the
+        limit of the database if that is shorter.
         """
 
         def work(stop: Stop) -> T:
@@ -199,8 +201,8 @@ class InProcess:
 
 
 def open_engine(location: Location, *, limits: QueryLimits, busy_seconds: float) -> Engine:
-    """Import one engine only: each takes time to load, and PostgreSQL's driver need not be
-    installed.
+    """Open the engine that a location needs. Only this engine is imported, because each takes time
+    to load and the PostgreSQL driver may not be installed.
     """
     if location.server:
         try:

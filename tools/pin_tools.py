@@ -1,4 +1,4 @@
-"""The tools `remember` and `forget`: pins that a model sets and ends."""
+"""The tools `remember` and `forget`, by which a model sets and ends pins."""
 
 from typing import Annotated, Protocol, runtime_checkable
 
@@ -10,28 +10,32 @@ PIN = "pin"
 PIN_NAMES = ("remember", "forget")
 
 LEAST_PIN_LIMIT = 8_000
-"""If a model's limit in tokens is below this, the two tools are left out, because they take about
-200 tokens of each call.
+"""If a model's context limit in tokens is below this, the two tools are left out, because they add
+about 200 tokens to each call.
 """
 
 
 @runtime_checkable
 class PinBoard(Protocol):
-    """The pins of the thread that the running turn may change. Both methods raise
-    `PinRefusedError`.
+    """The pins of the thread, as the running turn may change them. Both methods raise
+    `PinRefusedError` if the change is not allowed.
     """
 
     def remember(self, quote: str, replaces: str | None) -> str:
-        """Pin a quote and return the pin's id."""
+        """Pin a quote of the user, and return the id of the new pin. `replaces` is the id of the
+        pin that the new pin replaces, or None.
+        """
         ...
 
     def forget(self, pin: str, quote: str) -> str:
-        """End a pin and return its id."""
+        """End a pin, and return the id of this pin. `quote` are the user's words that take the pin
+        back.
+        """
         ...
 
 
 Board = Annotated[PinBoard, InjectedToolArg]
-"""An argument that the node fills in, never the model."""
+"""A tool's argument that the node which runs the tool fills in. A model never sees or sets it."""
 
 Words = Annotated[
     str, Field(description="The user's own words, copied exactly from their message.")
@@ -52,8 +56,8 @@ PinId = Annotated[str, Field(description="Id of the pin, such as p1a2b3c4d.")]
 
 
 def pin_tools() -> list[BaseTool]:
-    """Return remember and forget. Before they are invoked, a `PinBoard` must be added to a call's
-    "args" as `board`.
+    """Return the tools remember and forget. The caller must add a `PinBoard` to the call's "args"
+    as `board` before it invokes them.
     """
 
     def remember(board: Board, quote: Words, replaces: Replaced = None) -> str:

@@ -1,4 +1,4 @@
-"""The part of a result that the model is shown: the first rows, and a summary of each column."""
+"""The part of a result that the model sees: the first rows, and a summary of further columns."""
 
 import json
 import math
@@ -10,28 +10,29 @@ from longtable.tools.cells import Json, clean, clip, dumps, json_value, preview_
 from longtable.tools.sql.verdict import MASK
 
 SHOWN_ROWS = 20
-"""Rows of a result in the model's preview."""
+"""The number of rows in the model's preview."""
 
 SHOWN_COLUMNS = 30
-"""Columns whose cells are shown; a result with more is wide."""
+"""The number of columns whose cells are shown. A result with more columns is called wide."""
 
 SUMMED_COLUMNS = 40
-"""Further numeric columns that are summed up in a wide result."""
+"""The most numeric columns of a wide result that are summed up, because their cells are not shown.
+"""
 
 NAMED_COLUMNS = 300
-"""Columns whose names and types are shown."""
+"""The number of columns whose names and types are shown."""
 
 NAME_CHARS = 120
 
 MOST_CELLS = 2_000_000
-"""The most cells that a summary of a wide result reads."""
+"""The most cells that are read for the summary of a wide result."""
 
 DIGITS = 6
 
 
 def shown_types(types: Sequence[str], masked: Collection[int]) -> list[str]:
-    """Return the types of a result that the model is shown. For SQLite and for SQL over kept
-    results, they come from the values.
+    """Return the types of a result's columns as the model sees them: the type of a masked column is
+    replaced by the mask.
     """
     return [MASK if place in masked else name for place, name in enumerate(types)]
 
@@ -39,8 +40,8 @@ def shown_types(types: Sequence[str], masked: Collection[int]) -> list[str]:
 def shown_part(
     columns: Sequence[str], types: Sequence[str], rows: Sequence[Sequence[object]]
 ) -> dict[str, Json]:
-    """Return the columns, types and rows that the model is shown, and the number of columns. A wide
-    result is cut to its first columns.
+    """Return the columns, types and rows that the model sees, and how many rows these are. Of a
+    wide result, only the first columns have cells, and the number of all columns is added.
     """
     preview = preview_rows([row[:SHOWN_COLUMNS] for row in rows])
     part: dict[str, Json] = {
@@ -54,8 +55,8 @@ def shown_part(
 
 
 def with_note(answer: str, **notes: Json) -> str:
-    """Return an answer of run_sql with notes before its rows, because a long answer is cut at its
-    end.
+    """Return an answer of run_sql with notes put before its rows. A long answer is cut at its end,
+    which would cut off notes after the rows.
     """
     noted: dict[str, Json] = {}
     for name, value in json.loads(answer).items():
@@ -68,11 +69,11 @@ def with_note(answer: str, **notes: Json) -> str:
 def summary(
     columns: Sequence[str], rows: Sequence[Sequence[object]], masked: Collection[int], *, chars: int
 ) -> dict[str, Json]:
-    """Return the minimum, maximum, mean and number of NULLs of the first `SUMMED_COLUMNS` numeric
-    columns that are not shown.
+    """Return the minimum, maximum, mean and number of NULLs of up to `SUMMED_COLUMNS` numeric
+    columns whose cells are not shown.
 
-    If there are very many cells, only the first rows are read, and `of_rows` says so. Masked
-    columns are left out.
+    If the result has very many cells, only its first rows are read, and `summary_of_rows` says how
+    many. Masked columns are left out. Each column name is cut to `chars` characters.
     """
     ranges: dict[str, Json] = {}
     sample = rows[: max(1, MOST_CELLS // max(1, len(columns)))]
@@ -94,7 +95,9 @@ def summary(
 def _column(
     columns: Sequence[str], place: int, rows: Sequence[Sequence[object]]
 ) -> tuple[str, dict[str, Json]] | None:
-    """Return a column's figures, None if it holds anything but numbers."""
+    """Return the name and figures of a column, None if it has values that are not numbers or no
+    finite number.
+    """
     cells = [row[place] for row in rows]
     numbers = [cell for cell in cells if cell is not None]
     if not numbers or not all(

@@ -1,5 +1,5 @@
-"""The tools of one database, as LangChain tools: the content is compact JSON, the artifact of
-run_sql the whole result.
+"""The tools of one database, as LangChain tools. The content of each answer is compact JSON; the
+artifact of run_sql is the whole result.
 """
 
 from typing import Annotated
@@ -18,8 +18,8 @@ from longtable.tools.tool_answers import NOTE, Answer, Described, cancellable_to
 
 
 def database_tools(database: Database) -> list[BaseTool]:
-    """Return list_tables, describe_tables, find_columns, find_values and run_sql over this
-    database; they raise `DatabaseError`s.
+    """Return the tools list_tables, describe_tables, find_columns, find_values and run_sql of this
+    database. Calls of the tools raise `DatabaseError`s.
     """
     return [
         _list_tables(database),
@@ -160,7 +160,7 @@ def _run_sql(database: Database) -> BaseTool:
 def run_sql(
     database: Database, sql: str, *, cancel: Cancel | None = None
 ) -> tuple[dict[str, Json], QueryResult]:
-    """Return the text that the model is shown, and the whole result."""
+    """Run one SELECT. Return the answer that the model sees, and the whole result."""
     result = database.run(sql, cancel=cancel)
     types = shown_types(result.types, result.masked)
     part = shown_part(result.columns, types, result.shown(result.rows[:SHOWN_ROWS]))

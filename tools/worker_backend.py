@@ -1,5 +1,5 @@
 """The work that a `Database` leaves to worker processes: everything for a SQLite or DuckDB file,
-only the parsing of SQL texts for a server.
+but only the parsing of SQL texts for a server.
 """
 
 import threading
@@ -31,7 +31,9 @@ CATALOG_SECONDS = 60.0
 
 
 class WorkerParser:
-    """Sends a server's SQL texts to workers to be parsed; the workers need no driver."""
+    """Sends SQL texts for a server to workers, which parse them. The workers need no driver for the
+    server.
+    """
 
     def __init__(self, *, limits: QueryLimits, wait_seconds: float) -> None:
         self.workers = Workers(
@@ -45,12 +47,14 @@ class WorkerParser:
         self._number = 0
 
     def visible(self, reflected: Reflected, policy: TablePolicy, dialect: str) -> Catalog:
-        """Return the part of a catalogue that the policy shows."""
+        """Return the part of the catalogue that the policy lets a model see."""
         request = VISIBLE.request({"reflected": reflected, "policy": policy, "dialect": dialect})
         return self.workers.call(request, seconds=CATALOG_SECONDS)
 
     def answer(self, request: Request[Answer], dialect: str, catalog: Catalog) -> Answer:
-        """Do a job on a SQL text. The catalogue is sent to a worker that has not seen it."""
+        """Run a job on a SQL text, and return the answer. If the worker does not know the catalogue
+        yet, it is sent along.
+        """
         number = self._number_of(catalog)
         answer = self._parsed(request, dialect, number, None)
         if answer is None:
@@ -80,13 +84,13 @@ class WorkerParser:
         return self.workers.call(parse, seconds=PLAN_SECONDS)
 
     def close(self) -> None:
-        """End the workers."""
+        """End all workers."""
         self.workers.close()
 
 
 class WorkerBackend:
-    """The backend of a `Database` that is open in workers only. This process does not open it, and
-    parses, plans and runs no query.
+    """The backend of a `Database` that is open only in workers. This process does not open the
+    database, and parses, plans and runs no query.
     """
 
     def __init__(
@@ -117,7 +121,7 @@ class WorkerBackend:
 
     @property
     def version(self) -> object:
-        """Return the schema version of the catalogue, None before it was read."""
+        """Return the schema version of the catalogue, None until the catalogue has been read."""
         return self._version
 
     def catalog(self) -> Catalog:
@@ -136,7 +140,7 @@ class WorkerBackend:
             return self._catalog
 
     def text(self, request: Request[Answer]) -> Answer:
-        """Do a job on a SQL text."""
+        """Run a job on a SQL text, and return the answer."""
         text = TEXT.request(
             {"version": self._version, "job": request.job, "arguments": request.arguments}
         )
@@ -156,7 +160,7 @@ class WorkerBackend:
     def read(
         self, sql: str, params: Sequence[object], *, seconds: float, cancel: Cancel | None
     ) -> list[Row]:
-        """Run SQL of this package."""
+        """Run SQL that this package wrote, and return the rows."""
         request = READ.request(
             {"version": self._version, "sql": sql, "params": list(params), "seconds": seconds}
         )
@@ -167,5 +171,5 @@ class WorkerBackend:
         return self.workers.call(request, seconds=limit, cancel=cancel)
 
     def close(self) -> None:
-        """End the workers."""
+        """End all workers."""
         self.workers.close()

@@ -60,16 +60,16 @@ MOST_WORDS = {
     "edit": None,
     "result": None,
 }
-"""How many words a command takes, None for any number. A command in neither table takes no
-words.
+"""The most words that follow each command, None for any number. Commands in `CHOICES` take one
+word; all other commands take none.
 """
 CHOICES = {"compact": ("preview",), "reasoning": ("on", "off")}
-"""The one word that a command may take."""
+"""The words of which each of these commands may take one."""
 CLIP_VIEW = 600
 
 
 def completions(language: str) -> dict[str, str]:
-    """Return the description of each command, by the text to type."""
+    """Return the description of each command, by the text that is typed for it."""
     does = {f"/{name}": say(f"help_{name}", language) for name in COMMANDS}
     for name, words in CHOICES.items():
         does |= {f"/{name} {word}": "" for word in words}
@@ -80,30 +80,30 @@ Result = TypeVar("Result")
 
 
 class LeaveChat(Exception):
-    """The user wants to leave."""
+    """The person wants to leave the chat."""
 
 
 class RunningChat(Protocol):
-    """The part of a chat that its commands use."""
+    """The part of a chat that the commands use."""
 
     screen: "Screen"
     session: "Session"
     runner: asyncio.Runner
 
     def values(self) -> "State":
-        """Return the thread's values, empty before its first turn."""
+        """Return the thread's values; empty before the first turn."""
         ...
 
     def retry(self) -> None:
         """Run the newest turn again if it failed."""
 
     def turn(self, text: str) -> bool:
-        """Run one turn."""
+        """Run one turn. Return whether it came to an answer."""
         ...
 
 
 class Commands:
-    """The commands of one chat."""
+    """The slash commands of one chat."""
 
     def __init__(self, chat: RunningChat) -> None:
         self.chat = chat
@@ -112,7 +112,9 @@ class Commands:
         self.conversation = chat.session.conversation
 
     def run(self, text: str) -> None:
-        """Run a command as typed. Raises `LeaveChat`, or the conversation's typed error."""
+        """Run a command as it was typed. Raises `LeaveChat` for /quit, or the error that the
+        conversation raised.
+        """
         name, _, argument = text[1:].strip().partition(" ")
         actions: dict[str, Callable[[str], None]] = {
             command: getattr(self, f"_{command}") for command in COMMANDS
@@ -388,22 +390,22 @@ class Commands:
         return self.chat.runner.run(call)
 
     def _has_turns(self) -> bool:
-        """Return whether the thread has a turn; if not, say so."""
+        """Return whether the thread has a turn. If it has none, tell the person."""
         has_turns = bool(self.chat.values())
         if not has_turns:
             self.screen.note("no_history")
         return has_turns
 
     def _has_argument(self, argument: str, command: str) -> bool:
-        """Return whether a command has its argument; if not, name it."""
+        """Return whether a command has its argument. If not, tell the person what is missing."""
         if not argument:
             self.screen.complain(say(f"{command}_what", self.screen.language))
         return bool(argument)
 
 
 def _message_ids(argument: str, history: "Sequence[BaseMessage]") -> list[str]:
-    """Return the ids of the messages that an argument names: by a number of the history, by an id,
-    or as the last question and all messages after it.
+    """Return the ids of the messages that an argument names: by its number in the history, by its
+    id, or by "last" for the last question and all messages after it.
     """
     if argument == "last":
         return [str(message.id) for message in history[_last_question(history) :]]
@@ -421,7 +423,7 @@ def _last_question(history: "Sequence[BaseMessage]") -> int:
 
 
 def shown_result(result: "QueryResult") -> QueryFinished:
-    """Return a kept result as the event of the query that made it."""
+    """Return a stored result in the form of the event of the query that made it."""
     rows = [list(map(json_value, row)) for row in result.rows]
     return QueryFinished(
         type="query_finished",

@@ -1,5 +1,5 @@
-"""The command line's `usage`, `audit`, `result` and `threads archive`: the tokens of threads, their
-queries, their results, and their archive files.
+"""The commands `usage`, `audit`, `result` and `threads archive`: the tokens, queries, results and
+archive files of threads.
 """
 
 import sys
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from longtable.tools.results.result_store import ResultStore
 
 By = StrEnum("By", "hour day month thread model project purpose voice")
-"""The key by which usage is added up."""
+"""What usage can be added up by."""
 First = Annotated[
     str, typer.Option("--from", help="First day, month or hour, as 2026-11-23 or 2026-11.")
 ]
@@ -205,7 +205,7 @@ def result(
 
 def _form(chosen: Mapping[str, bool], output: Path | None) -> str:
     """Return the file ending of the format that the options choose, "" if they choose none. Raises
-    `ConfigError` if they choose several, or for a file name with another ending.
+    `ConfigError` if they choose several formats, or if the file name has another ending.
     """
     forms = [name for name, is_chosen in chosen.items() if is_chosen]
     if len(forms) > 1 or (output and forms and output.suffix.lower() != forms[0]):
@@ -216,7 +216,7 @@ def _form(chosen: Mapping[str, bool], output: Path | None) -> str:
 
 
 def _kept_results(opened: "OpenStore", thread: str) -> "ResultStore":
-    """Return the results of a store. Raises `ConfigError` for a store that keeps no results."""
+    """Return the results of a store. Raises `ConfigError` if the store keeps no results."""
     from longtable.app.settings.run_settings import key_for
 
     results = opened.results
@@ -276,7 +276,7 @@ def _usage_cells(record: Mapping[str, Any], figures: Collection[str]) -> list[An
 
 
 def _figure(value: float | None) -> str:
-    """Return a number as the list of usage shows it; a cost that is not known is left open."""
+    """Return a number as the list of usage shows it. A cost that is not known becomes "-"."""
     return "-" if value is None else f"{value:,.4f}" if isinstance(value, float) else f"{value:,}"
 
 

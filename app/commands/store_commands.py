@@ -35,7 +35,7 @@ AllOwners = Annotated[
 
 @dataclass(frozen=True)
 class Scope:
-    """Whose threads a command is about, and the options of its run."""
+    """The owners whose threads a command works on, and the options of its run."""
 
     run: RunOptions
     owner: str | None
@@ -43,7 +43,7 @@ class Scope:
 
     @property
     def whose(self) -> dict[str, Any]:
-        """Return whose threads as arguments of the functions on threads."""
+        """Return the owners as arguments of the functions on threads."""
         return {"owner": self.owner, "all_owners": self.all_owners}
 
 
@@ -54,7 +54,7 @@ def owner_options(
     json: Json = False,
     debug: Debug = False,
 ) -> Scope:
-    """Return the options of a command about one owner's thread."""
+    """Return the options of a command that works on the threads of one owner."""
     return Scope(RunOptions(store=store, config=config, json=json, debug=debug), owner)
 
 
@@ -66,13 +66,13 @@ def all_owner_options(
     json: Json = False,
     debug: Debug = False,
 ) -> Scope:
-    """Return the options of a command that may be about every owner's threads."""
+    """Return the options of a command that can work on the threads of every owner."""
     return Scope(RunOptions(store=store, config=config, json=json, debug=debug), owner, all_owners)
 
 
 @dataclass(frozen=True)
 class OpenStore:
-    """An open store, with the settings and the screen of the command that works on it."""
+    """An open store, with the settings and the screen of the command that uses it."""
 
     persistence: "Persistence"
     settings: "Settings"
@@ -80,27 +80,29 @@ class OpenStore:
 
     @cached_property
     def results(self) -> "ResultStore | None":
-        """The whole results beside the store, None in memory."""
+        """Return the store of whole results beside the store of threads, None for a store in
+        memory.
+        """
         from longtable.app.session import kept_results
 
         return kept_results(self.settings)
 
     @cached_property
     def archive(self) -> "ArchiveFiles | None":
-        """The archive files beside the store, None in memory."""
+        """Return the archive files beside the store of threads, None for a store in memory."""
         from longtable.app.session import kept_archive
 
         return kept_archive(self.settings)
 
     @cached_property
     def threads(self) -> "StoredThreads":
-        """The threads as stored."""
+        """Return the threads of the store."""
         from longtable.graph.thread_state import StoredThreads, reader
 
         return StoredThreads(reader(self.persistence))
 
     def conversation(self, thread: str, owner: str | None) -> "Conversation":
-        """Return a thread's conversation, which no model answers."""
+        """Return the conversation of a thread, for commands that need no model."""
         from longtable.base.context import Context
         from longtable.graph.conversation import Conversation
         from longtable.graph.thread_state import reader
@@ -114,11 +116,11 @@ class OpenStore:
         )
 
     def report_damaged(self, error: "DamagedThreadError") -> None:
-        """Name an unreadable thread on standard error."""
+        """Report on standard error that a thread cannot be read."""
         self.warn("damaged_thread", error.thread_id)
 
     def warn(self, key: str, thread_id: str) -> None:
-        """Print one warning about a thread to standard error."""
+        """Print a warning about a thread on standard error."""
         text = say(key, self.screen.language, id=thread_id, argument=shlex.quote(thread_id))
         print(clean_line(text), file=sys.stderr)
 
@@ -127,11 +129,12 @@ class OpenStore:
 def open_store(
     ctx: typer.Context, options: RunOptions, *, creates: bool = False
 ) -> Iterator[OpenStore]:
-    """Open the store that a command's own options name, else the options before the command's name.
-    Report errors as `running` does.
+    """Open the store that the options of a command name. An option that stands before the name of
+    the command counts if the command's own option was not typed. Errors are reported as in
+    `running`.
 
-    Unless the command `creates` threads, a missing store is not created, so that a typing error in
-    its name leaves no file behind.
+    A missing store is created only if the command `creates` threads. So a typing error in the name
+    of a store leaves no file behind.
     """
     before = ctx.obj or {}
     own = {name: value for name, value in before.items() if not was_typed(ctx, name)}
@@ -153,6 +156,6 @@ def open_store(
 
 
 def was_typed(ctx: typer.Context, name: str) -> bool:
-    """Return whether an option was typed, not taken from the environment or its default."""
+    """Return whether an option was typed, and not taken from the environment or the default."""
     source = ctx.get_parameter_source(name)
     return source is not None and source.name == "COMMANDLINE"

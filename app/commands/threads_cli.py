@@ -1,5 +1,5 @@
-"""The command line's `threads`: list, show, search, rename, move, fork, export, import, delete and
-prune them.
+"""The command `threads` and its commands: list, show, search, rename, move, fork, export, import,
+delete and prune threads.
 """
 
 import re
@@ -138,7 +138,7 @@ def show(
 
 
 def _message_record(number: int, message: "BaseMessage", *, reasoning: bool) -> dict[str, Any]:
-    """Return a message of a transcript as JSON, with the model's reasoning if it is asked for."""
+    """Return a message of a transcript as JSON. With `reasoning`, include the model's reasoning."""
     from longtable.memory.messages.metadata import metadata_of
 
     metadata = metadata_of(message)
@@ -418,9 +418,9 @@ def _list(opened: OpenStore, *, thread: str | None = None, **page: Any) -> None:
 
 
 def _form_of(output: Path | None, form: Form | None) -> Form:
-    """Return the format that was asked for, else the format of the file's ending. Raises
-    `ConfigError` if the two differ, or if no format was asked for and the ending is not one of a
-    format.
+    """Return the format that was asked for; if none was, the format of the file's ending. Raises
+    `ConfigError` if these two differ. Also raises it if no format was asked for and the ending is
+    unknown.
     """
     ending = output.suffix.lower() if output else ""
     of_ending = ENDINGS.get(ending)
@@ -436,7 +436,9 @@ def _form_of(output: Path | None, form: Form | None) -> Form:
 
 
 def _confirm(key: str, opened: OpenStore, *, yes: bool, **values: object) -> None:
-    """Ask before a step that cannot be undone. Raises `ConfigError` if nobody can answer."""
+    """Ask the person before a step that cannot be undone. Raises `ConfigError` if there is nobody
+    to ask, and ends the command if the answer is no.
+    """
     if yes:
         return
     if opened.settings.as_json or not sys.stdin.isatty():
@@ -458,7 +460,7 @@ def _age(text: str) -> timedelta:
 
 @contextmanager
 def _named_file(path: Path) -> Iterator[None]:
-    """Raise `ConfigError` for a fault of a file that the user named."""
+    """Raise `ConfigError` if a file that the person named exists already or cannot be used."""
     try:
         yield
     except FileExistsError as error:

@@ -1,1 +1,1 @@
-"""The terminal: prompt, streams, and drawings of events."""
+"""The terminal: the prompt, the streams, and the drawing of events."""

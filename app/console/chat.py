@@ -1,4 +1,4 @@
-"""Run a chat: its turns, its commands, and the lines of input."""
+"""Run a chat: its turns, its commands, and the lines that the person types."""
 
 import asyncio
 import re
@@ -28,25 +28,27 @@ _EDIT = re.compile(r"(?:e|edit|改|修改)(?:[\s:：]+(?P<sql>.*))?", re.IGNOREC
 
 @dataclass
 class Approval:
-    """The actions that wait for a decision, and the decisions so far, in order."""
+    """The calls that wait for a decision, and the decisions so far, in the same order."""
 
     actions: Sequence[ActionRequest]
     decisions: list[dict[str, Any]] = field(default_factory=list)
     editing: bool = False
-    """The next line is the SQL that is to run."""
+    """Whether the next line is the SQL that must run instead."""
 
     @property
     def number(self) -> int:
-        """Return the number of the action that is asked about, from 1."""
+        """Return the number of the call that is being decided, counted from 1."""
         return len(self.decisions) + 1
 
     @property
     def complete(self) -> bool:
-        """Return whether every action has its decision."""
+        """Return whether every call has its decision."""
         return len(self.decisions) == len(self.actions)
 
     def take(self, line: str) -> bool:
-        """Take a line as a decision. Return False if it is not a decision but a new message."""
+        """Take a line as a decision. Return False if the line is not a decision, and so a new
+        message.
+        """
         if self.editing:
             self._edit(line)
         elif _YES.fullmatch(line):
@@ -74,7 +76,7 @@ class Approval:
 
 
 MOST_LINE = 1_000_000
-"""Bytes read of one piped line; the rest of a longer one is skipped, not kept in memory."""
+"""The most bytes that are read of one piped line. The rest of a longer line is skipped."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +88,7 @@ class BadLine:
     values: dict[str, object]
 
     def sentence(self, language: str) -> str:
-        """Return its fault as a sentence."""
+        """Return a sentence that tells what is wrong with the line."""
         return say(
             "line", language, number=self.number, reason=say(self.key, language, **self.values)
         )
@@ -94,8 +96,8 @@ class BadLine:
 
 @dataclass
 class Course:
-    """The course of a turn: whether it began, called tools, got a query result, and ended in an
-    answer rather than a notice.
+    """How a turn went: whether it began, called tools, got the result of a query, and ended with an
+    answer and not with a notice.
     """
 
     began: bool = False
@@ -103,9 +105,9 @@ class Course:
     queried: bool = False
     answered: bool = False
     cut_off: bool = False
-    """The provider cut the answer off at its token limit."""
+    """Whether the provider cut the answer off at its token limit."""
     waits: bool = False
-    """It ended with a question to the person."""
+    """Whether the turn ended with calls that wait for approval."""
 
     def note(self, event: Event) -> None:
         """Record one event of the turn."""
@@ -121,7 +123,7 @@ class Course:
 
 
 class Chat:
-    """One session, driven from synchronous code so that the prompt and Ctrl-C behave as usual."""
+    """One session, driven by synchronous code, so that the prompt and Ctrl-C work as usual."""
 
     def __init__(
         self, settings: Settings, screen: Screen, progress: Progress, *, answering: bool = True
@@ -130,7 +132,7 @@ class Chat:
         self.screen = screen
         self.progress = progress
         self.answering = answering
-        """Whether more input can come, so that a question of the turn can be answered."""
+        """Whether more input can come, so that a person can answer a question of the turn."""
         self.approval: Approval | None = None
         self.runner = asyncio.Runner()
         self.stack = AsyncExitStack()
@@ -154,7 +156,7 @@ class Chat:
             self.runner.close()
 
     def resume(self) -> None:
-        """Finish an interrupted turn and say so."""
+        """Finish an interrupted turn and tell the person so."""
         if self.runner.run(self.session.conversation.aapprovals()):
             if self.answering:  # else the question that follows takes the place of a decision
                 self.screen.note("approval_waits")
@@ -165,7 +167,7 @@ class Chat:
 
     def begin(self, failed: Callable[[Exception], None]) -> None:
         """Resume an interrupted turn at the start of a chat. Neither an error nor Ctrl-C ends the
-        chat then.
+        chat here.
         """
         try:
             self.resume()
@@ -175,8 +177,8 @@ class Chat:
             failed(error)
 
     def turn(self, text: str) -> bool:
-        """Run one turn and return whether it came to an answer. Raises its typed error, or
-        KeyboardInterrupt when it was cancelled.
+        """Run one turn, and return whether it came to an answer. Raises the `LongtableError` of the
+        turn if it failed, `KeyboardInterrupt` if Ctrl-C cancelled it.
         """
         self.screen.language = language_of(text)
         check_text(text)
@@ -191,7 +193,9 @@ class Chat:
         return self._ended(course)
 
     def retry(self) -> None:
-        """Run the newest turn again if it failed. Raises its typed error."""
+        """Run the newest turn again if it failed. Raises the `LongtableError` of the turn if it
+        fails again.
+        """
         course = self._play(self.session.conversation.astream())
         if course.began:
             self._ended(course)
@@ -242,7 +246,7 @@ class Chat:
         return course
 
     def _question(self) -> None:
-        """Ask for the next decision, if one is pending."""
+        """Ask for the next decision if one is missing."""
         if self.approval is None or not self.answering:
             return
         count = len(self.approval.actions)
@@ -267,7 +271,9 @@ class Chat:
             self._ended(self._play(self.session.conversation.astream(answer=approval.decisions)))
 
     def left_waiting(self) -> None:
-        """At the end, say that queries still wait for a decision and how to give it."""
+        """When the chat ends, tell the person that queries still wait for a decision, and how to
+        give it.
+        """
         if self.approval is not None:
             key = "approval_left" if self.answering else "approval_needed"
             self.screen.complain(
@@ -276,8 +282,8 @@ class Chat:
             )
 
     def line(self, text: str) -> None:
-        """Take one line of the user: a command or a message. Raises `LeaveChat`,
-        `KeyboardInterrupt`, or a typed error.
+        """Run one line that the person typed: a command or a message. Raises `LeaveChat`,
+        `KeyboardInterrupt`, or a `LongtableError`.
         """
         if text.startswith("/") and not text.startswith("/*"):  # /* begins a comment of SQL
             self.command(text)
@@ -292,7 +298,7 @@ class Chat:
         Commands(self).run(text)
 
     def values(self) -> State:
-        """Return the thread's values, empty before its first turn."""
+        """Return the thread's values; empty before the first turn."""
 
         async def values() -> State:
             state = await thread_state(self.session.conversation)
@@ -302,8 +308,8 @@ class Chat:
 
 
 def piped_lines(stream: BinaryIO) -> Iterator[str | BadLine]:
-    """Yield the text of each line that is not blank, or a `BadLine`. Memory is bounded by the
-    longest legal line.
+    """Yield the text of each line that is not blank, or a `BadLine`. No more than one line of the
+    longest allowed size is in memory.
     """
     number = 0
     while raw := stream.readline(MOST_LINE + 1):
@@ -325,7 +331,9 @@ def piped_lines(stream: BinaryIO) -> Iterator[str | BadLine]:
 
 
 def run_piped(chat: Chat, stream: BinaryIO, failed: Callable[[Exception], None]) -> None:
-    """Answer one message a line; a line that fails is reported and the next one runs."""
+    """Answer the messages of a stream, one message in each line. If a line fails, the error is
+    reported and the next line runs.
+    """
     for line in piped_lines(stream):
         if isinstance(line, BadLine):
             chat.screen.complain(line.sentence(chat.screen.language))
@@ -339,8 +347,8 @@ def run_piped(chat: Chat, stream: BinaryIO, failed: Callable[[Exception], None])
 
 
 def run_prompt(chat: Chat, failed: Callable[[Exception], None]) -> None:
-    """Ask at a prompt until the user leaves: Ctrl-D, /quit, or Ctrl-C at a prompt that follows a
-    Ctrl-C.
+    """Read lines at a prompt until the person leaves: by Ctrl-D, by /quit, or by pressing Ctrl-C
+    twice in a row.
     """
     with Prompt(completions(chat.screen.language), history_file(chat.settings)) as prompt:
         interrupted = False

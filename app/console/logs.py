@@ -15,8 +15,8 @@ LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
 
 
 def start_log() -> None:
-    """Log as LONGTABLE_LOG says: "json" (one object a line), "text", or not at all if it is not
-    set. Raises `ConfigError`.
+    """Start the log in the form that LONGTABLE_LOG names: "json" (one object for each line) or
+    "text". If the variable is not set, nothing is logged. Raises `ConfigError` for other values.
     """
     form = os.environ.get(VARIABLE)
     level = os.environ.get(LEVEL, "INFO").upper()

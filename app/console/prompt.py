@@ -1,4 +1,4 @@
-"""The chat's prompt: lines are edited, a paste is one message, the history is kept."""
+"""The prompt of the chat: lines can be edited, a paste is one message, and the history is kept."""
 
 import json
 import os
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f]")
 MOST_TYPED = 1_000_000
-"""Most bytes read of input typed before the prompt."""
+"""The most bytes that are read of what was typed before the prompt."""
 QUIET_SECONDS = 0.1
-"""A paste counts as ended after so many seconds without a byte."""
+"""The seconds without a byte after which a paste counts as ended."""
 _PASTE_MARKS = re.compile("\x1b\\[20[01]~")
 
 
 def typed_before() -> str:
-    """Return input typed while no prompt read it, without control characters."""
+    """Return what was typed before a prompt read it, without control characters."""
     terminal = own_terminal()
     if terminal is None:
         return ""
@@ -50,28 +50,30 @@ def typed_before() -> str:
 
 
 def _is_typed(terminal: int, seconds: float) -> bool:
-    """Return whether a byte can be read within so many seconds."""
+    """Return whether a byte can be read within this many seconds."""
     return bool(select.select([terminal], [], [], seconds)[0])
 
 
 MOST_HISTORY = 1_000
-"""Messages that the prompt remembers."""
+"""The number of messages that the prompt remembers."""
 MENU_LINES = 6
-"""Lines kept free below the prompt for the completions of a command."""
+"""The number of lines kept free below the prompt for the menu of commands."""
 
 
 class Prompt:
-    """Read messages at a terminal: edited over several lines, with a history, commands completed.
+    """Reads messages at a terminal. A message can be edited over several lines, earlier messages
+    can be recalled, and commands are completed.
 
-    Enter sends; Alt-Enter, or Esc and then Enter, begins a new line. A paste is one message,
-    however many lines it has. No terminal marks a paste that came before the first prompt, so such
-    a paste is shown at the prompt and not sent. prompt_toolkit takes 0.3 s to import, so it is
-    imported only when a prompt is made.
+    Enter sends the message. Alt-Enter, or Esc and then Enter, begins a new line. A paste is one
+    message, however many lines it has. No terminal marks a paste that came before the first prompt,
+    so such a paste is shown at the prompt and not sent. prompt_toolkit takes 0.3 s to import, so it
+    is imported only when a prompt is made.
     """
 
     def __init__(self, completions: Mapping[str, str], history: Path | None) -> None:
-        """`completions`: what each command does, by the text that is typed for it. `history`: the
-        file of earlier messages; None keeps them until the chat ends.
+        """Make a prompt. `completions` are the descriptions of the commands, by the text that is
+        typed. `history` is the file of earlier messages; with None, messages are remembered only
+        until the chat ends.
         """
         from prompt_toolkit import PromptSession
         from prompt_toolkit.completion import WordCompleter
@@ -105,7 +107,7 @@ class Prompt:
 
     def read(self) -> str:
         """Return one message. Raises `EOFError` for Ctrl-D, `KeyboardInterrupt` for Ctrl-C, and
-        `UnicodeDecodeError` for bytes that are not text.
+        `UnicodeDecodeError` if the typed bytes are not UTF-8.
         """
         typed = typed_before() if self._is_first else ""
         self._is_first = False
@@ -123,7 +125,7 @@ class Prompt:
 
 
 def _prompt_keys() -> "KeyBindings":
-    """Return the key bindings of the prompt that differ from those of Emacs."""
+    """Return those key bindings of the prompt that differ from the bindings of Emacs."""
     from prompt_toolkit.key_binding import KeyBindings
 
     keys = KeyBindings()
@@ -141,7 +143,7 @@ def _prompt_keys() -> "KeyBindings":
 
 
 def _prompt_output() -> "Output":
-    """Return where the prompt is drawn: the terminal, also if standard output is a pipe."""
+    """Return where the prompt is drawn, which is the terminal even if standard output is a pipe."""
     from prompt_toolkit.output import create_output
     from prompt_toolkit.output.vt100 import Vt100_Output
 
@@ -154,8 +156,8 @@ def _prompt_output() -> "Output":
 
 
 def remembered(file: Path) -> list[str]:
-    """Return the messages in a history file, the oldest first; shorten a file that has grown to
-    twice `MOST_HISTORY`.
+    """Return the newest messages in a history file, the oldest of them first. A file with more than
+    twice `MOST_HISTORY` lines is shortened.
     """
     try:
         lines = file.read_text(encoding="utf-8").splitlines()
@@ -169,7 +171,7 @@ def remembered(file: Path) -> list[str]:
 
 
 def _text_in(line: str) -> str:
-    """Return the message in a line of a history file, "" if the line holds no message."""
+    """Return the message in a line of a history file, "" if the line holds none."""
     try:
         text = json.loads(line)
     except ValueError:
@@ -178,8 +180,8 @@ def _text_in(line: str) -> str:
 
 
 def remember(file: Path, text: str) -> None:
-    """Add a message to a history file that only its owner may read; go on without it if that
-    fails.
+    """Add a message to a history file that only the user may read. If the file cannot be written,
+    do nothing.
     """
     with suppress(OSError):
         file.parent.mkdir(parents=True, exist_ok=True)

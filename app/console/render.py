@@ -1,5 +1,5 @@
-"""Draw events, results and errors for a terminal. Pure: values in, rich renderables out; every text
-is made safe.
+"""Draw events, results and errors for a terminal. The functions are pure: they take values and
+return rich renderables. Every text is made safe to print.
 """
 
 import json
@@ -50,7 +50,7 @@ Language = str
 
 
 def style_of(color: str) -> str:
-    """Return the style of a persona's name; a color that rich does not know is bold."""
+    """Return the style of a persona's name. If rich does not know the color, the style is bold."""
     try:
         return str(Style.parse(f"bold {color}"))
     except StyleSyntaxError:
@@ -58,26 +58,26 @@ def style_of(color: str) -> str:
 
 
 def answer(text: str) -> RenderableType:
-    """Return a finished or growing answer as Markdown; links stay visible text, and columns of
+    """Return an answer, finished or not, as Markdown. Links stay visible as text, and columns of
     numbers are aligned to the right.
     """
     return Markdown(numbers_to_the_right(clean(text)), hyperlinks=False)
 
 
 _RULE = re.compile(r"^ {0,3}\|?(?:\s*:?-+:?\s*\|)+(?:\s*:?-+:?)?\s*$", re.MULTILINE)
-"""The line below the headings of a table in Markdown."""
+"""Matches the line below the headings of a Markdown table."""
 _NUMBER = re.compile(r"[*_`]*[-+−]?[$€£¥]?\d[\d,.\s]*%?[*_`]*")
 _CELL_END = re.compile(r"(?<!\\)\|")
 
 
 def has_table(text: str) -> bool:
-    """Return whether Markdown holds a table."""
+    """Return whether a Markdown text has a table."""
     return _RULE.search(text) is not None
 
 
 def numbers_to_the_right(text: str) -> str:
-    """Return Markdown in which table columns that hold only numbers are aligned to the right. An
-    explicit alignment is kept.
+    """Return Markdown in which table columns with only numbers are aligned to the right. Alignments
+    that the text sets itself are kept.
     """
     lines = text.split("\n")
     for place, line in enumerate(lines):
@@ -87,7 +87,7 @@ def numbers_to_the_right(text: str) -> str:
 
 
 def _table_rows(lines: Iterable[str]) -> list[list[str]]:
-    """Return the cells of a table whose rows begin these lines."""
+    """Return the cells of the table rows with which these lines begin."""
     return [_table_cells(line) for line in takewhile(lambda line: "|" in line, lines)]
 
 
@@ -107,8 +107,8 @@ def _aligned_rule(rule: str, rows: Sequence[Sequence[str]]) -> str:
 
 
 def lookups(calls: Sequence[tuple[str, Mapping[str, Any]]], ms: int) -> RenderableType:
-    """Return one dim line for the look-ups before a query or an answer: each tool with its
-    arguments.
+    """Return one dim line about the tools called before a query or an answer, with their arguments
+    and the time in milliseconds.
     """
     lines = dict.fromkeys(_lookup(name, args) for name, args in calls)
     return Text(f"  {' · '.join(lines)}: {ms} ms", "dim", overflow="ellipsis", no_wrap=True)
@@ -123,7 +123,9 @@ def _lookup(name: str, args: Mapping[str, Any]) -> str:
 
 
 def query_started(name: str, sql: str, *, plain: bool = False) -> RenderableType:
-    """Return the line that announces a query, with its SQL highlighted unless `plain`."""
+    """Return the line that announces a query, and its SQL. The SQL is highlighted unless `plain` is
+    True.
+    """
     text = clean(sql).strip()
     code = (
         Text(text)
@@ -137,7 +139,7 @@ def query_started(name: str, sql: str, *, plain: bool = False) -> RenderableType
 
 
 def approval(event: ApprovalRequested, *, plain: bool = False) -> RenderableType:
-    """Return the queries that wait for a decision, each with the reason for asking."""
+    """Return the queries that wait for a decision, each with the reason why it waits."""
     parts: list[RenderableType] = []
     for action in event["action_requests"]:
         parts += [query_started(action["name"], str(action["args"].get("sql", "")), plain=plain)]
@@ -146,14 +148,16 @@ def approval(event: ApprovalRequested, *, plain: bool = False) -> RenderableType
 
 
 def tool_failed(event: ToolFinished) -> RenderableType:
-    """Return the line that tells how a tool failed."""
+    """Return the line about a tool that failed."""
     return Text(f"  {clean_line(event['name'])}: {clean_line(event.get('error', ''))}", "red")
 
 
 def query_finished(
     event: QueryFinished, width: int, language: Language, *, rows: bool = True
 ) -> RenderableType:
-    """Return how a query ended: its error, or its size, time and, with `rows`, first rows."""
+    """Return how a query ended: its error, or its size and time. With `rows`, the first rows
+    follow.
+    """
     if event["status"] == "error":
         return Text(f"  {clean_line(event['name'])}: {clean_line(event.get('error', ''))}", "red")
     count = event.get("row_count", 0)
@@ -167,7 +171,9 @@ def query_finished(
 
 
 def first_rows(event: QueryFinished, width: int, language: Language) -> RenderableType:
-    """Return the first rows as a table of the columns that fit `width`, with a line on the rest."""
+    """Return the first rows as a table with the columns that fit into `width`, and lines about the
+    columns and rows that are not shown.
+    """
     columns = event.get("columns", [])
     rows = event.get("rows", [])
     cells = [list(map(cell, row)) for row in rows[:SHOWN_ROWS]]
@@ -186,7 +192,9 @@ def first_rows(event: QueryFinished, width: int, language: Language) -> Renderab
 
 
 def whole_result(event: QueryFinished, width: int) -> RenderableType:
-    """Return every row, as one table if all columns fit, else record by record."""
+    """Return every row. If all columns fit into `width`, the rows are one table; otherwise each row
+    is a list of names and values.
+    """
     columns = event.get("columns", [])
     rows = event.get("rows", [])
     cells = list(map(_whole_cells, rows))
@@ -205,8 +213,8 @@ def _whole_cells(row: Sequence[object]) -> list[str]:
 
 
 def cell(value: object, *, most: int | None = MOST_CELL) -> str:
-    """Return one value as safe text on one line. Whole numbers have no separators, because a year
-    is one too.
+    """Return one value as safe text on one line, cut to `most` characters. Whole numbers have no
+    thousands separators, because they may be years.
     """
     if value is None:
         return "NULL"
@@ -224,7 +232,7 @@ def cell(value: object, *, most: int | None = MOST_CELL) -> str:
 
 
 def _numeric(rows: Sequence[Sequence[object]], columns: int) -> list[bool]:
-    """Return for each column whether it holds only numbers and empty cells."""
+    """Return for each column whether all cells are numbers or empty."""
     if not rows:
         return [False] * columns
     return [all(map(_is_numeric, column)) for column in zip(*rows, strict=True)]
@@ -264,10 +272,10 @@ def gauge(
     whose: str = "",
     tokens: ReportedTokens | None = None,
 ) -> Text:
-    """Return the context gauge: used / limit, a bar with the threshold marked, the parts, and the
-    share of the turn's input that came from the provider's cache.
+    """Return the context gauge: the used tokens and the limit, a bar with a mark at the threshold,
+    the parts, and the share of the turn's input that came from the provider's cache.
 
-    `whose`: the name of the gauge's voice if there is a team. `tokens`: those of the turn's calls.
+    `whose` is the name of the voice if there is a team. `tokens` are those of the turn's calls.
     """
     if usage.get("of_team"):
         whose = say("team", language)
@@ -313,8 +321,8 @@ def _parts(usage: ContextUsage) -> list[tuple[str, int]]:
 
 
 def compressed(event: ContextCompressed, language: Language) -> Text:
-    """Return the line that tells of a compaction. The usual case (one summary, all text read) is
-    not mentioned.
+    """Return the line about a compaction. How the memory was written is mentioned only if it
+    differs from the usual way.
     """
     before = f"{event['original_tokens']:,}"
     after = f"{event['compressed_tokens']:,}"
@@ -350,8 +358,8 @@ def compressed(event: ContextCompressed, language: Language) -> Text:
 
 
 def _written_by(event: ContextCompressed, language: Language) -> str:
-    """Return the line that says which model wrote a memory and at what cost, or why code wrote it.
-    "" if no model was asked.
+    """Return the line about the model that wrote a memory and its tokens, or about why code wrote
+    it. Return "" if no model was asked.
     """
     if not event["input"] and all(
         reason["code"] == "archive_failed" for reason in event["reasons"]
@@ -367,14 +375,14 @@ def _written_by(event: ContextCompressed, language: Language) -> str:
 
 
 def retired(event: MessagesRetired, language: Language) -> Text:
-    """Return the line that tells of messages moved to the archive."""
+    """Return the line about messages that were moved to the archive."""
     return Text(
         counted("retired", language, event["messages"], archived=f"{event['archived']:,}"), "dim"
     )
 
 
 def recalled(event: Recall, language: Language) -> Text:
-    """Return the line that tells of originals brought back for a call."""
+    """Return the line about original messages that were brought back for a call."""
     query = clean_line(event["query"], 80)
     if not event["found"]:
         return Text(say("recalled_none", language, query=query), "dim")
@@ -387,12 +395,12 @@ def recalled(event: Recall, language: Language) -> Text:
 
 
 def unsupported(figures: Sequence[str], language: Language) -> Text:
-    """Return the line that lists figures that no result supports."""
+    """Return the line with the figures that no result supports."""
     return Text(say("unsupported", language, figures=clean_line(", ".join(figures), 200)), "yellow")
 
 
 def skipped(event: ContextCompactionSkipped, language: Language) -> Text:
-    """Return the line that tells of a compaction that was due and did not happen."""
+    """Return the line about a compaction that was due but was not made."""
     reasons = clean_line(
         "; ".join(dict.fromkeys(reason["message"] for reason in event["reasons"])), 200
     )
@@ -408,7 +416,7 @@ def skipped(event: ContextCompactionSkipped, language: Language) -> Text:
 
 
 def error_texts(error: Exception, language: Language) -> tuple[str, str]:
-    """Return the sentence for the person and a hint, which is "" if the sentence says enough."""
+    """Return a sentence for the person, and a hint. The hint is "" if the sentence says enough."""
     if not isinstance(error, LongtableError):
         return say("bug", language), say("bug_hint", language, kind=type(error).__name__)
     is_sentence = isinstance(error, InputError) and type(error) is not InputError
@@ -424,11 +432,11 @@ def error_texts(error: Exception, language: Language) -> tuple[str, str]:
 
 
 def error(error: Exception, language: Language) -> RenderableType:
-    """Return an error in two lines: what is wrong and what to do, then its kind in one sentence.
-    For a bug the sentence comes first.
+    """Return an error in two lines. The first says what is wrong and what to do, the second what
+    kind of error it is. For a bug in longtable, the sentence for the person comes first.
 
-    The kind is left out if it adds nothing to the error's own text: for a `ConfigError`, and in
-    English for errors about something unknown.
+    The second line is left out where it would add nothing: for a `ConfigError`, and in English for
+    errors about something unknown.
     """
     sentence, hint = error_texts(error, language)
     first, second = (
@@ -443,15 +451,15 @@ def error(error: Exception, language: Language) -> RenderableType:
 
 
 def plain(text: str) -> RenderableType:
-    """Return a text as it is, without control characters."""
+    """Return a text unchanged except that control characters are made visible."""
     return Text(clean(text).strip(), style="dim")
 
 
 def history(
     transcript: Sequence["BaseMessage"], language: Language, *, most: int
 ) -> RenderableType:
-    """Return a whole transcript: its messages numbered as memory cites them, those left out of the
-    view marked.
+    """Return a whole transcript. Messages have the numbers by which the memory cites them, and
+    excluded messages are marked.
     """
     from longtable.memory.messages.marks import EXCLUDED, kind_of
 
@@ -470,10 +478,9 @@ def messages(
     reasoning: bool = False,
     marks: Sequence[str] = (),
 ) -> RenderableType:
-    """Return messages in order, each with its role; texts clipped to `most` characters; with the
-    model's `reasoning` before its answers.
-
-    `marks`: the text before each role.
+    """Return messages in order, each with its role. Texts are cut to `most` characters. With
+    `reasoning`, the model's reasoning comes before its answers. `marks` are texts put before the
+    roles.
     """
     from longtable.memory.messages.reasoning import reasoning_of
 
@@ -511,7 +518,7 @@ def threads(infos: Sequence["ThreadInfo"]) -> RenderableType:
 def listing(
     columns: Sequence[str], rows: Sequence[Sequence[str]], *, numeric: int = 0
 ) -> RenderableType:
-    """Return rows as a table; the last `numeric` columns are numbers."""
+    """Return rows as a table. The last `numeric` columns are aligned to the right."""
     right = [i >= len(columns) - numeric for i in range(len(columns))]
     return _table(columns, list(map(_whole_cells, rows)), right)
 
@@ -526,7 +533,7 @@ def tables(catalog: "Catalog") -> RenderableType:
 
 
 def pins(listed: Sequence["Pin"], language: Language) -> RenderableType:
-    """Return the pinned statements in full; an ended pin is shown with the words that ended it."""
+    """Return the pinned statements in full. An ended pin is shown with the words that ended it."""
     rows = [
         [
             pin.id,

@@ -1,4 +1,4 @@
-"""Write a kept result to a file that other programs read: CSV, Parquet or Excel."""
+"""Write a stored result to a file for other programs: CSV, Parquet or Excel."""
 
 import csv
 import re
@@ -28,20 +28,20 @@ SHEET_ROWS = 1_048_576
 SHEET_COLUMNS = 16_384
 CELL_CHARS = 32_767
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
-"""Characters that a spreadsheet takes for the beginning of a formula."""
+"""If a text begins with one of these characters, a spreadsheet reads it as a formula."""
 
 
 MOST_LINKS = 5
-"""How many of a turn's newest results its answer links."""
+"""The most results of a turn that an answer links, counted from the newest."""
 _HANDLE = re.compile(r'"handle":\s*"(r\d+)"')
-"""Matches a handle in a tool's JSON. Within a cell's text the quotes would be escaped, so they do
-not match.
+"""Matches a handle in the JSON of a tool. In the text of a cell the quotes are escaped, so such a
+text does not match.
 """
 
 
 def answer_links(address: str, thread_id: str, messages: Sequence[BaseMessage]) -> str:
-    """Return Markdown for browsers that shows a turn's charts and links its results as CSV; "" for
-    a turn without results.
+    """Return Markdown for browsers that shows the charts of a turn and links its results as CSV.
+    Return "" if the turn has no results.
     """
     results = [
         (match[1], str(message.text))
@@ -65,13 +65,15 @@ def answer_links(address: str, thread_id: str, messages: Sequence[BaseMessage]) 
 def save_result(
     results: "ResultStore", thread_id: str, handle: str, file: Path, *, quote_formulas: bool = False
 ) -> tuple[int, int]:
-    """Write the whole result to a new file, in the form its name ends with.
+    """Write a whole result to a new file. The ending of the name chooses the format.
 
-    Returns its number of rows, and of cells that a spreadsheet would run: see `write_csv`. CSV is
-    UTF-8 with a heading, NULL is empty, each cell as it is. In an Excel file text stays text,
-    whatever it begins with: no cell is a formula. Raises `ConfigError` for another ending, for a
-    file that exists or cannot be written, and for more than a sheet holds, `UnknownResultError`,
-    `ResultGoneError`.
+    Return the number of rows, and the number of cells that a spreadsheet would read as formulas
+    (see `write_csv`). CSV is UTF-8 with a line of headings; NULL is empty, and each cell is written
+    unchanged. In an Excel file text always stays text, so no cell is a formula.
+
+    Raises `ConfigError` for another ending, for a file that exists or cannot be written, and if the
+    result is too large for a sheet. Raises `UnknownResultError` or `ResultGoneError` if there is no
+    such result any more.
     """
     if file.suffix.lower() not in FORMS:
         raise ConfigError(
@@ -108,8 +110,8 @@ def write_csv(
     *,
     quote_formulas: bool = False,
 ) -> int:
-    """Write a heading and all rows; return how many texts a spreadsheet would run, 0 with
-    `quote_formulas`, which puts a ' before them.
+    """Write a line of headings and all rows as CSV. Return how many texts a spreadsheet would read
+    as formulas. With `quote_formulas`, a ' is put before these texts and 0 is returned.
     """
     writer = csv.writer(target)
     formulas = 0
@@ -120,7 +122,7 @@ def write_csv(
 
 
 def csv_cells(row: Sequence[object], *, quote_formulas: bool = False) -> list[Json]:
-    """Return a row's cells for CSV, with nested values as JSON."""
+    """Return the cells of a row for CSV. Nested values become JSON."""
     return [
         f"'{_text(cell)}" if quote_formulas and _is_formula(cell) else _text(cell) for cell in row
     ]
@@ -155,8 +157,8 @@ def _write_sheet(
 
 
 def _sheet_cell(sheet: Any, cell: object) -> object:
-    """Return a cell for openpyxl: numbers and dates unchanged, all else as text that is never a
-    formula.
+    """Return a cell for openpyxl. Numbers and dates stay as they are; everything else becomes text
+    that is never read as a formula.
     """
     if isinstance(cell, datetime | time) and cell.tzinfo is not None:
         cell = cell.isoformat()  # Excel knows no time zone
@@ -183,15 +185,18 @@ def _text(cell: object) -> Json:
 
 
 def chart_in(session: "Session", event: ChartShown) -> Chart:
-    """Return the chart of an event with its rows. Raises typed errors."""
+    """Return the chart of an event, with its rows. Raises the errors of `ResultStore.get` and
+    `chart_of`.
+    """
     return chart_of(
         event["handle"], session.results.get(session.thread_id, event["handle"]), spec=event["spec"]
     )
 
 
 def write_png(session: "Session", chart: Chart) -> Path:
-    """Draw a chart into a new file beside its result. Raises typed errors, `MissingExtraError`
-    without the extra `charts`.
+    """Draw a chart into a new file beside its result, and return the file. Raises
+    `MissingExtraError` without the extra `charts`, and other `LongtableError`s if the chart or the
+    file fails.
     """
     png = chart.png()
     folder = session.results.path(session.thread_id, chart.handle).parent

@@ -1,4 +1,6 @@
-"""Show a run: on a console that draws events as they come, or as one JSON object a line."""
+"""Show a run, either on a console that draws events as they come, or as lines with one JSON object
+each.
+"""
 
 import os
 import sys
@@ -35,24 +37,24 @@ if TYPE_CHECKING:
     from longtable.app.session import Session
 
 PIPE_WIDTH = 140
-"""Columns assumed if the output is not a terminal; COLUMNS overrides it."""
+"""The width in columns if the output is not a terminal, unless the variable COLUMNS is set."""
 LONG_WAIT = 2.0
-"""A person is told of waits that take at least so many seconds."""
+"""A person is told about waits of at least this many seconds."""
 
 
 class Results:
-    """The results of the newest turn that had any; /table shows them."""
+    """The results of the newest turn that had results, for the command /table."""
 
     def __init__(self) -> None:
         self._kept: list[QueryFinished] = []
         self._old = False
 
     def next_turn(self) -> None:
-        """Begin a turn; its first result replaces the earlier ones."""
+        """Begin a turn. The first result of the turn replaces the earlier results."""
         self._old = True
 
     def add(self, event: QueryFinished) -> None:
-        """Add a query's result; ignore an error."""
+        """Add the result of a query. A failed query is ignored."""
         if event["status"] != "success":
             return
         if self._old:
@@ -73,35 +75,35 @@ class Screen(Protocol):
     language: str
     results: "Results"
     reasoning: bool
-    """Whether a person is shown the model's reasoning as it comes."""
+    """Whether the person sees the model's reasoning while it comes."""
 
     def opened(self, session: "Session") -> None:
-        """Say which thread this is."""
+        """Tell which thread is open."""
 
     def asked(self, text: str) -> None:
-        """Begin a turn."""
+        """Show the question with which a turn begins."""
 
     def event(self, event: Event) -> None:
         """Show one event."""
 
     def end(self) -> str:
-        """Finish the drawing under way; return the text of the unfinished answer."""
+        """Finish what is being drawn, and return the text of the unfinished answer."""
         ...
 
     def finish(self) -> None:
-        """End a turn, however it ended: draw all that is left."""
+        """End a turn, in whatever way it ended, and draw everything that is left."""
 
     def error(self, error: Exception) -> None:
-        """Show an error in one sentence and a hint."""
+        """Show an error as a sentence with a hint."""
 
     def complain(self, sentence: str, code: str = "input") -> None:
-        """Report an error of the input or of its turn."""
+        """Report an error in the input or in the turn. `code` is the error's code for programs."""
 
     def note(self, key: str, **values: object) -> None:
-        """Show one sentence from `translations`."""
+        """Show the sentence `key` of `translations`, filled in with `values`."""
 
     def show(self, command: str, drawn: RenderableType) -> None:
-        """Show the result of a command."""
+        """Show what a command returned."""
 
     def listing(
         self,
@@ -111,31 +113,31 @@ class Screen(Protocol):
         *,
         empty: str = "",
     ) -> None:
-        """Show a list as `draw` draws it, or the note `empty` if there are no records. In JSON,
-        show the records.
+        """Show a list. For a person, `draw` draws it, or the note `empty` is shown if there are no
+        records. In JSON, the records are printed.
         """
 
 
 class ConsoleScreen:
-    """Draws for a person; plain text if the output is not a terminal."""
+    """Draws for a person. If the output is not a terminal, plain text is written."""
 
     def __init__(self, console: Console | None = None, errors: Console | None = None) -> None:
         self.console = console or make_console()
         self.errors = errors or make_console(stderr=True)
         self.language = system_language()
         self._counts: list[Event] = []
-        """Token counts of the turn's calls and of compactions during the turn."""
+        """The token counts of the turn's calls, and the events of its compactions."""
         self._names: dict[str, str] = {}
-        """Names of the team's voices."""
+        """The names of the team's voices, by their ids."""
         self.results = Results()
         self.reasoning = self._thinking = False
         self._text = self._said = ""
         self._doubts: list[str] = []
         self._heading: VoiceStarted | None = None
-        """The heading of a voice that has said nothing yet."""
+        """The heading of a voice that has not said anything yet."""
         self._colors: dict[str, str] = {}
         self._waiting: list[QueryFinished] = []
-        """Results whose rows are drawn if the answer does not show them."""
+        """Results whose rows are drawn later, unless the answer shows them in a table."""
         self._lookups: list[tuple[str, Mapping[str, Any]]] = []
         self._ms = 0
         self._session: Session | None = None
@@ -202,7 +204,7 @@ class ConsoleScreen:
             self._draw_turn(event)
 
     def _draw_tool(self, event: Event) -> bool:
-        """Draw an event of a tool or a query; return whether it is one."""
+        """Draw an event of a tool or a query. Return False if the event is another one."""
         plain = not self.console.is_terminal
         match event["type"]:
             case "tool_started":
@@ -224,7 +226,7 @@ class ConsoleScreen:
         return True
 
     def _draw_memory(self, event: Event) -> bool:
-        """Draw an event of the memory; return whether it is one."""
+        """Draw an event of the memory. Return False if the event is another one."""
         match event["type"]:
             case "context_compressed":
                 self._print(render.compressed(event, self.language))
@@ -242,7 +244,7 @@ class ConsoleScreen:
         return True
 
     def _draw_turn(self, event: Event) -> None:
-        """Draw the other events: voices, waiting, notices and the answer."""
+        """Draw any other event: voices, waiting, notices and the answer."""
         match event["type"]:
             case "thread_waiting":
                 self.note("thread_waiting")
@@ -264,7 +266,7 @@ class ConsoleScreen:
                 self._answer(event, self._said)
 
     def _start(self, event: VoiceStarted) -> None:
-        """Print the name of the voice that speaks now."""
+        """Print the name of the voice that speaks next."""
         self._draw_rows()
         color = event["color"] or self._colors.get(event["voice"], "")
         self._colors[event["voice"]] = color
@@ -278,7 +280,7 @@ class ConsoleScreen:
             self._waiting.append(event)
 
     def _draw_rows(self) -> None:
-        """Draw the rows that the answer has not shown in a table of its own."""
+        """Draw the waiting results that the answer has not shown in a table."""
         waiting = self._waiting
         self._waiting = []
         for event in waiting:
@@ -328,7 +330,7 @@ class ConsoleScreen:
             self.console.print(Text(clean(text), "dim italic"), end="", soft_wrap=True)
 
     def _rest(self) -> None:
-        """End the line of reasoning that was growing."""
+        """End the line of reasoning that is being written."""
         if self._thinking:
             self._thinking = False
             self._print(Text(""))
@@ -353,7 +355,7 @@ class ConsoleScreen:
                 self._live.start()
 
     def end(self) -> str:
-        """Finish the text that was growing and return it."""
+        """Finish the text that is being written, and return it."""
         self._rest()
         text = self._text
         self._text = ""
@@ -407,7 +409,9 @@ class ConsoleScreen:
 
 
 class JsonScreen:
-    """Prints one JSON object a line; errors also go to standard error as a sentence."""
+    """Prints one JSON object for each event. Errors are also printed as a sentence on standard
+    error.
+    """
 
     def __init__(self) -> None:
         self.language = system_language()
@@ -432,7 +436,7 @@ class JsonScreen:
         return ""
 
     def finish(self) -> None:
-        """Nothing waits: each event is a line."""
+        """Do nothing, because every event was printed at once."""
 
     def error(self, error: Exception) -> None:
         sentence, hint = render.error_texts(error, self.language)
@@ -464,7 +468,7 @@ class JsonScreen:
 
 
 def tell_guesses(screen: Screen, session: "Session") -> None:
-    """Report the guesses made when data files were loaded."""
+    """Tell the person the guesses made when data files were loaded."""
     for note in session.database.notes:
         screen.note(
             f"loaded_{note.code}",
@@ -479,8 +483,8 @@ def _emit(**fields: object) -> None:
 
 
 def make_console(*, stderr: bool = False, plain: bool = False) -> Console:
-    """Return a console that neither interprets markup nor makes emoji, links or highlights of
-    data.
+    """Return a console that prints data unchanged: it interprets no markup, and makes no emoji,
+    links or highlights.
     """
     console = Console(
         stderr=stderr,
@@ -496,8 +500,8 @@ def make_console(*, stderr: bool = False, plain: bool = False) -> Console:
 
 @contextmanager
 def demo_progress() -> Iterator[OnStep]:
-    """Show the building of the demo database on standard error: a bar in a terminal, else one
-    line.
+    """Show on standard error how the demo database is built: as a bar in a terminal, otherwise as
+    one line.
     """
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 

@@ -1,4 +1,4 @@
-"""Standard streams that never fail, and text that is safe to print on a terminal."""
+"""Standard streams that do not fail, and text that is safe to print on a terminal."""
 
 import io
 import json
@@ -11,15 +11,17 @@ from typing import Any
 
 
 class OutputFailedError(Exception):
-    """Standard output cannot be written: a full disk, a device that is gone."""
+    """Standard output cannot be written, for example because the disk is full or the device is
+    gone.
+    """
 
 
 def open_streams() -> None:
-    """Replace streams that the shell closed by empty ones, and never fail on a character that the
-    encoding lacks.
+    """Replace streams that the shell closed by empty streams. Also make the output streams replace
+    characters that their encoding lacks, instead of failing.
 
-    Also keeps a file that is opened later from becoming standard output. Lowest number first: a new
-    file takes the lowest that is free.
+    The order matters: a new file takes the lowest free descriptor. So no file that is opened later
+    can become standard output.
     """
     if sys.stdin is None:
         sys.stdin = open(os.devnull)  # noqa: PTH123, SIM115  # os.devnull is no path of ours, and it stays open
@@ -34,8 +36,8 @@ def open_streams() -> None:
 
 @contextmanager
 def writing() -> Iterator[None]:
-    """Raise `OutputFailedError` when standard output cannot be written; a pipe without reader stays
-    a BrokenPipeError.
+    """Raise `OutputFailedError` if standard output cannot be written. If nobody reads a pipe any
+    more, `BrokenPipeError` is raised as usual.
     """
     try:
         yield
@@ -46,14 +48,16 @@ def writing() -> Iterator[None]:
 
 
 def drop_output() -> None:
-    """Discard buffered output; otherwise Python reports the error again at exit."""
+    """Discard the output that is still buffered. Otherwise Python would report the error again when
+    it exits.
+    """
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)
     os.close(nowhere)
 
 
 def takes_unicode() -> bool:
-    """Return whether standard output can hold every character."""
+    """Return whether the encoding of standard output has every character."""
     return (sys.stdout.encoding or "").lower().replace("-", "").startswith("utf")
 
 
@@ -66,8 +70,8 @@ _CJK = re.compile("[\u3400-\u9fff\uf900-\ufaff]")
 
 
 def clean(text: str) -> str:
-    """Return text without control characters: each is shown as its picture (␛ for escape), so
-    nothing hides.
+    """Return text in which control characters are shown as pictures, such as ␛ for escape. So
+    nothing in the text can hide.
     """
     return _UNSAFE.sub(_picture, text)
 
@@ -80,14 +84,14 @@ def _picture(match: re.Match[str]) -> str:
 
 
 def clean_line(text: str, most: int = 500) -> str:
-    """Return text as one safe line of at most `most` characters."""
+    """Return text as one safe line, cut to `most` characters."""
     line = clean(" ".join(text.split()))
     return line if len(line) <= most else line[: most - 1] + "…"
 
 
 def json_line(data: Mapping[str, Any], *, ascii_only: bool = False) -> str:
-    """Return one line of JSON in which every unsafe character is escaped, with `ascii_only` every
-    one beyond ASCII.
+    """Return one line of JSON in which every unsafe character is escaped. With `ascii_only`, every
+    character beyond ASCII is escaped.
     """
     return _UNSAFE.sub(
         lambda match: f"\\u{ord(match.group()):04x}", json.dumps(data, ensure_ascii=ascii_only)
@@ -95,23 +99,23 @@ def json_line(data: Mapping[str, Any], *, ascii_only: bool = False) -> str:
 
 
 def print_json(lines: Iterable[Mapping[str, Any]]) -> None:
-    """Print one JSON object a line."""
+    """Print each object as one line of JSON."""
     with writing():
         for line in lines:
             print(json_line(line, ascii_only=not takes_unicode()), flush=True)
 
 
 def language_of(text: str) -> str:
-    """Return "zh" for text with Chinese characters, else "en"."""
+    """Return "zh" for a text with Chinese characters, otherwise "en"."""
     return "zh" if _CJK.search(text) else "en"
 
 
 @contextmanager
 def hidden_control_keys() -> Iterator[None]:
-    """Keep the terminal from showing Ctrl-C as ^C while lines are drawn anew.
+    """Keep the terminal from showing Ctrl-C as ^C while lines are being redrawn.
 
-    In the last column ^C begins another line, and what is drawn over the lines above would miss the
-    first of them: it stood twice.
+    In the last column, ^C would begin a new line. The redrawn lines would then begin one line too
+    low, and the first line would appear twice.
     """
     terminal = own_terminal()
     if terminal is None:
@@ -131,8 +135,8 @@ def hidden_control_keys() -> Iterator[None]:
 
 
 def own_terminal() -> int | None:
-    """Return the descriptor of the terminal on standard input, None if there is none or another
-    job has it: to set its modes would stop this one.
+    """Return the descriptor of the terminal on standard input. Return None if there is none, or if
+    another job has the terminal: changing the modes of the terminal would then stop this program.
     """
     try:
         number = sys.stdin.fileno()

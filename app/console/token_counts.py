@@ -1,4 +1,6 @@
-"""Token counts for people: the size of the next call, and the limit that a turn would need."""
+"""Token counts for people: the size of the next call, and the limit that the last turn would
+need.
+"""
 
 import math
 from collections.abc import Sequence
@@ -18,7 +20,7 @@ from longtable.nodes.state import State
 
 
 def usage_now(values: State, context: Context) -> ContextUsage | None:
-    """Count the next call as the thread is now, None before its first turn."""
+    """Return the count of the next call as the thread is now. Return None before the first turn."""
     if not values.get("brief"):
         return None
     call_plan = call_plan_of(values, context)
@@ -26,11 +28,11 @@ def usage_now(values: State, context: Context) -> ContextUsage | None:
 
 
 def limit_needed(values: State, context: Context) -> int | None:
-    """Return the least model limit that shows the last turn's tool results whole, None when they
-    were shown so.
+    """Return the lowest model limit with which the tool results of the last turn are shown whole.
+    Return None if they were shown whole.
 
-    Older rounds and memory are not counted, because they are shortened first. A call made twice
-    counts once.
+    Older rounds and the memory are not counted, because they are shortened first. Calls that repeat
+    an earlier call are not counted either.
     """
     if not values.get("brief"):
         return None
@@ -52,15 +54,15 @@ def limit_needed(values: State, context: Context) -> int | None:
 
 
 def limit_for(tokens: int, *, share: float = CompactionPolicy().threshold) -> int:
-    """Return the least model limit for which so many tokens are below this share of it. It is
-    rounded up to hundreds, so that it is easy to type.
+    """Return the lowest model limit of which `tokens` take up less than `share`. It is rounded up
+    to hundreds, so that it is easy to type.
     """
     return math.ceil((tokens + 1) / share / 100) * 100
 
 
 def _once(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
-    """Return a turn's messages without its final answer, and without calls that repeat earlier
-    ones.
+    """Return the messages of a turn without its final answer and without calls that repeat earlier
+    calls.
     """
     keys: set[str] = set()
     dropped: set[str | None] = set()

@@ -19,14 +19,14 @@ WORDS |= {
 
 
 def say(key: str, language: str, **values: object) -> str:
-    """Return one sentence of the table, filled in."""
+    """Return the sentence `key` in this language, with `values` filled in."""
     words = WORDS[key]
     return words.get(language, words["en"]).format(longtable=_command(), **values)
 
 
 def _command() -> str:
-    """Return how to call this program from the current folder: `make chat` runs it outside the
-    search path.
+    """Return how this program must be called from the current folder. It is a path if the program
+    is not in the search path, as with `make chat`.
     """
     program = Path(sys.argv[0])
     here = Path.cwd()
@@ -36,14 +36,14 @@ def _command() -> str:
 
 
 def counted(key: str, language: str, count: int, **values: object) -> str:
-    """Return a sentence about a number of things. English has another sentence for exactly one (the
-    key with `_1`).
+    """Return a sentence about a number of things. For exactly one, the sentence with the key
+    `{key}_1` is used.
     """
     return say(f"{key}_1" if count == 1 else key, language, count=f"{count:,}", **values)
 
 
 def system_language() -> str:
-    """Return the language of the user's locale, for output before the first message."""
+    """Return the language of the user's locale, for what is printed before the first message."""
     for name in ("LC_ALL", "LC_MESSAGES", "LANG"):
         if value := os.environ.get(name):
             return "zh" if value.startswith("zh") else "en"
@@ -51,10 +51,10 @@ def system_language() -> str:
 
 
 ADVICE: dict[str, str] = _FILE["advice"]
-"""Advice by error code; a class without its own takes its base's."""
+"""Advice by error code. An error class without an entry uses the entry of its base class."""
 
 
 def advice_for(error: LongtableError) -> str:
-    """Return advice on an error, for a Chinese reader."""
+    """Return advice about an error, for a Chinese reader."""
     codes = (getattr(each, "code", "") for each in type(error).__mro__)
     return next(ADVICE[code] for code in codes if code in ADVICE)

@@ -1,1 +1,1 @@
-"""Routes beside Agent Server's own."""
+"""Routes in addition to those of Agent Server."""

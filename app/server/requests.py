@@ -1,4 +1,4 @@
-"""One request to a route: its owner, thread and parameters, and how errors are answered."""
+"""A request to a route: its owner, its thread and its parameters, and how errors are answered."""
 
 import asyncio
 import json
@@ -45,7 +45,9 @@ PAGE = 100
 
 
 MOST_PAGE = 1_000
-"""Most items of one answer, and the number if the request names none."""
+"""The number of items in one answer if the request names none, and the most items that it may ask
+for.
+"""
 
 
 LANGUAGES = ("", "en", "zh")
@@ -77,12 +79,14 @@ STATUS: tuple[tuple[type[LongtableError], int], ...] = (
     (InputError, 422),
     (ConfigError, 400),
 )
-"""HTTP status by error, the first that fits; another typed error is a 500."""
+"""The HTTP status of each error class. The first class that fits counts; all other typed errors are
+answered with 500.
+"""
 
 
 class BadRequestError(ConfigError):
-    """A parameter or the body of a request is wrong. `name` and `wanted` repeat nothing of the
-    request: the client is told them.
+    """A parameter or the body of a request is wrong. `name` and `wanted` may be shown to the
+    client, because they repeat nothing from the request.
     """
 
     code = ConfigError.code
@@ -95,8 +99,8 @@ class BadRequestError(ConfigError):
 
 @dataclass(frozen=True)
 class RouteRequest:
-    """One request to a route: who sent it, its thread and its parameters. Routes run in a
-    thread.
+    """One request to a route: who sent it, the thread it is about, and its parameters. Handlers run
+    in a worker thread.
     """
 
     http: Request
@@ -106,25 +110,27 @@ class RouteRequest:
 
     @property
     def thread_id(self) -> str:
-        """Return the thread's id as the address has it."""
+        """Return the id of the thread, as it stands in the address."""
         return str(self.http.path_params["thread_id"])
 
     def seen(self) -> str:
-        """Return the thread's id. Raises `ThreadNotFoundError` if the owner may not see it."""
+        """Return the id of the thread. Raises `ThreadNotFoundError` if the owner may not see the
+        thread.
+        """
         find_thread(self.threads, self.thread_id, self.owner)
         return self.thread_id
 
     def load(self) -> ThreadRecord:
-        """Return the thread whole. Raises `ThreadNotFoundError` if the owner may not see it."""
+        """Return the whole thread. Raises `ThreadNotFoundError` if the owner may not see it."""
         return load_thread(self.threads, self.thread_id, self.owner)[0]
 
     def parameter(self, name: str, default: str = "") -> str:
-        """Return a parameter of the address."""
+        """Return a query parameter of the address, or `default` if it is not given."""
         return self.http.query_params.get(name, default)
 
     def number(self, name: str, default: int, *, least: int, most: int) -> int:
-        """Return a parameter that is a whole number from `least` to `most`. Raises
-        `BadRequestError`.
+        """Return a query parameter that is a whole number. Raises `BadRequestError` unless it is
+        from `least` to `most`.
         """
         text = self.parameter(name, str(default))
         if not (
@@ -135,13 +141,17 @@ class RouteRequest:
 
     @property
     def bounds(self) -> tuple[int, int]:
-        """Return offset and limit of the page that is asked for. Raises `BadRequestError`."""
+        """Return the offset and the limit of the requested page. Raises `BadRequestError` if they
+        are out of range.
+        """
         return self.number("offset", 0, least=0, most=MOST_THREADS), self.number(
             "limit", PAGE, least=1, most=MOST_PAGE
         )
 
     def page(self, name: str, items: Iterable[Any]) -> dict[str, Any]:
-        """Return one page of these and the offset of the next, null after the last page."""
+        """Return one page of the items. `next` is the offset of the next page, None after the last
+        page.
+        """
         offset, limit = self.bounds
         window = list(islice(items, offset, offset + limit + 1))
         return {name: window[:limit], "next": offset + limit if len(window) > limit else None}
@@ -156,8 +166,9 @@ def status_of(error: LongtableError) -> int:
 
 
 def owner_of(request: Request) -> str | None:
-    """Return the owner that the server's authentication found. If the server has no authentication,
-    return the owner in the header.
+    """Return the owner that the server's authentication found. Without authentication, return the
+    owner that the request's header names. Raises `BadRequestError` for a name that cannot be an
+    owner's.
     """
     owner = requester(request.scope.get("user"), request.headers.get(OWNER_HEADER))
     if owner is not None and not is_owner(owner):
@@ -166,7 +177,8 @@ def owner_of(request: Request) -> str | None:
 
 
 async def error_response(request: Request, error: Exception) -> Response:
-    """Return a typed error's status, its code, one sentence for people, and the seconds to wait.
+    """Return the answer for an error: its HTTP status, its code, a sentence for people, and the
+    seconds to wait.
 
     Public: `app.add_exception_handler(LongtableError, error_response)` gives your own FastAPI
     application the same answers.
@@ -180,7 +192,7 @@ async def error_response(request: Request, error: Exception) -> Response:
 
 
 def served(handler: Handler) -> Callable[[Request], Awaitable[Response]]:
-    """Return a route that runs the handler in a thread."""
+    """Return a route that runs the handler in a worker thread."""
 
     async def route(request: Request) -> Response:
         threads = ServerThreads(client_of(request), asyncio.get_running_loop())
@@ -193,7 +205,7 @@ def served(handler: Handler) -> Callable[[Request], Awaitable[Response]]:
 
 
 def client_of(request: Request) -> LangGraphClient:
-    """Return a client of the server these routes are mounted in."""
+    """Return a client of the server in which these routes are mounted."""
     if find_spec("langgraph_api"):
         return get_client()
     headers = {

@@ -1,4 +1,4 @@
-"""Routes over kept results and archive files: CSV, Arrow, SVG."""
+"""Routes for stored results and archive files: CSV, Arrow and SVG."""
 
 import csv
 import io
@@ -22,12 +22,14 @@ if TYPE_CHECKING:
 
 
 def results(request: RouteRequest) -> Mapping[str, Any]:
-    """Return the thread's whole results, oldest first: handles, columns, types and row counts."""
+    """Return the whole results of the thread, oldest first: handle, columns, types and number of
+    rows of each.
+    """
     return request.page("results", map(_described, server_results().handles(request.seen())))
 
 
 def result_csv(request: RouteRequest) -> Response:
-    """Return a whole result as CSV with a heading, a batch at a time."""
+    """Return a whole result as CSV with a line of headings, sent in batches."""
     store = server_results()
     thread_id = request.seen()
     handle = request.http.path_params["handle"]
@@ -54,8 +56,8 @@ def result_arrow(request: RouteRequest) -> Response:
 
 
 def result_svg(request: RouteRequest) -> Response:
-    """Return a result as a chart: the last one of it in the transcript, or one that `?wish=`
-    describes.
+    """Return a result as a chart. Without `?wish=`, this is the last chart of the result in the
+    transcript, if there is one.
     """
     record = request.load()
     handle = request.http.path_params["handle"]
@@ -79,14 +81,16 @@ def result_svg(request: RouteRequest) -> Response:
 
 
 def archive(request: RouteRequest) -> Mapping[str, Any]:
-    """Return which files were written before the thread's compactions, oldest first."""
+    """Return the list of files that were written before each compaction of the thread, oldest
+    first.
+    """
     files = server_archive()
     thread_id = request.seen()
     return request.page("archive", map(asdict, files.files(thread_id) if files else []))
 
 
 def archive_file(request: RouteRequest) -> Response:
-    """Return one of these files."""
+    """Return one archive file as JSON."""
     files = server_archive()
     thread_id = request.seen()
     key = request.http.path_params["key"]
@@ -117,7 +121,7 @@ def _described(meta: "ResultMeta") -> dict[str, Any]:
 
 
 def arrow_bytes(store: "ResultStore", thread_id: str, handle: str) -> bytes:
-    """Return a whole result as an Arrow IPC stream. Raises what `ResultStore.arrow` raises."""
+    """Return a whole result as an Arrow IPC stream. Raises the errors of `ResultStore.arrow`."""
     table = store.arrow(thread_id, handle)
     from pyarrow import BufferOutputStream, ipc
 

@@ -1,4 +1,4 @@
-"""Read and change a server's threads through its own API, for the routes."""
+"""Read and change the threads of a server through the server's own API. The routes use this."""
 
 import asyncio
 import re
@@ -45,18 +45,19 @@ from longtable.store.records.thread_index import owner_of, title_of
 Result = TypeVar("Result")
 GRAPH = "longtable"
 PAGE = 1_000
-"""Threads of one search of the server."""
+"""The number of threads that one search of the server returns."""
 
 
 class CompactionFailedError(LongtableError):
-    """The server's run that was to compact a thread ended with an error."""
+    """The run of the server that should have compacted a thread ended with an error."""
 
 
 class ServerThreads(StoredThreads):
-    """A server's threads through its API; called in a thread, while the event loop it was made in
-    runs.
+    """The threads of a server, through its API. Call it in a worker thread while the event loop
+    `loop` runs.
 
-    `deletes`: treat a thread that is gone as an empty one, since data of it may be left here.
+    With `deletes`, a thread that is gone is treated as an empty thread, because some of its data
+    may still be in the store.
     """
 
     def __init__(
@@ -71,11 +72,13 @@ class ServerThreads(StoredThreads):
         return _ServerStore(self)
 
     def wait(self, call: Coroutine[Any, Any, Result]) -> Result:
-        """Run a call of the client in its event loop and return its result."""
+        """Run a call of the client in its event loop, and return the result."""
         return asyncio.run_coroutine_threadsafe(call, self.loop).result()
 
     def load(self, thread_id: str, checkpoint_id: str | None = None) -> StateSnapshot:
-        """Return a thread's newest state. Raises `ThreadNotFoundError`."""
+        """Return the newest state of a thread. Raises `ThreadNotFoundError` if there is no such
+        thread.
+        """
         assert checkpoint_id is None, "a server's checkpoints are not read"
         if not re.fullmatch(r"[\w-]{1,200}", thread_id, re.ASCII):
             # The client puts it into an address as it is.
@@ -89,17 +92,19 @@ class ServerThreads(StoredThreads):
             return StateSnapshot({}, (), {}, None, None, None, (), ())
 
     def is_deleted(self, thread_id: str) -> bool:  # noqa: ARG002  # the server says what is there
-        """Return True, because the server knows nothing about a thread without checkpoints."""
+        """Return True. The server itself tells which threads exist, so a thread without checkpoints
+        has lost none.
+        """
         return True
 
     def forget(self, thread_id: str) -> None:
-        """Delete a thread in the server."""
+        """Delete a thread on the server."""
         with suppress(NotFoundError, UnprocessableEntityError):
             self.wait(self.client.threads.delete(thread_id))
 
     @contextmanager
     def alone(self, thread_id: str, *, wait: bool = False) -> Iterator[None]:  # noqa: ARG002  # the server queues its runs itself
-        """Raise `ThreadBusyError` while a run of the thread is under way."""
+        """Raise `ThreadBusyError` if a run of the thread is active when the block begins."""
         with suppress(NotFoundError, UnprocessableEntityError):
             if self.wait(self.client.threads.get(thread_id))["status"] == "busy":
                 raise ThreadBusyError(thread_id)
@@ -107,8 +112,8 @@ class ServerThreads(StoredThreads):
 
 
 def threads_there(threads: ServerThreads) -> set[str]:
-    """Return the ids of the server's threads, each with its place in the index. A thread that the
-    server copied gets its place here.
+    """Return the ids of the server's threads. A thread that the server copied has no entry in the
+    index yet, so the entry is written here.
     """
     found = _server_threads(threads)
     (items,) = threads.batch([SearchOp(THREADS, limit=MOST_THREADS)])
@@ -121,7 +126,7 @@ def threads_there(threads: ServerThreads) -> set[str]:
 
 
 def _server_threads(threads: ServerThreads) -> dict[str, Mapping[str, Any]]:
-    """Return the metadata of all threads of the server, by id."""
+    """Return the metadata of all threads of the server, by thread id."""
     search = threads.client.threads.search
     found: dict[str, Mapping[str, Any]] = {}
     while True:
@@ -133,7 +138,7 @@ def _server_threads(threads: ServerThreads) -> dict[str, Mapping[str, Any]]:
 
 
 def _index_copy(threads: ServerThreads, thread_id: str, metadata: Mapping[str, Any]) -> None:
-    """Write the place in the index of a thread that the server copied."""
+    """Write the entry in the index for a thread that the server copied."""
     state = threads.load(thread_id)
     thread = thread_of(values_of(state))
     turn = turn_of(values_of(state))
@@ -155,8 +160,8 @@ def _index_copy(threads: ServerThreads, thread_id: str, metadata: Mapping[str, A
 
 
 async def write_metadata(client: LangGraphClient, thread_id: str) -> None:
-    """Copy a thread's title and project from the index into the server's metadata, where
-    `threads.search` looks.
+    """Copy the title and project of a thread from the index into the server's metadata, which
+    `threads.search` reads.
     """
     item: Any = await client.store.get_item(THREADS, thread_id)
     if item is not None:
@@ -165,7 +170,7 @@ async def write_metadata(client: LangGraphClient, thread_id: str) -> None:
 
 
 class MetadataWriter(AsyncCallbackHandler):
-    """Write a thread's title and project into its metadata when a run on a server ends."""
+    """Writes the title and project of a thread into its metadata when a run on a server ends."""
 
     # LangChain calls it for chains alone
     ignore_llm = ignore_chat_model = ignore_retriever = ignore_agent = ignore_custom_event = True
@@ -181,7 +186,7 @@ class MetadataWriter(AsyncCallbackHandler):
         metadata: Any = None,
         **__: Any,
     ) -> None:
-        """Note the thread of a run."""
+        """Remember which thread a run belongs to."""
         if (
             parent_run_id is None
             and metadata
@@ -191,21 +196,21 @@ class MetadataWriter(AsyncCallbackHandler):
             self.threads[run_id] = str(metadata["thread_id"])
 
     async def on_chain_end(self, *_: Any, run_id: UUID, **__: Any) -> None:
-        """Write the title, project and times of the index to the metadata."""
+        """Write title and project of the run's thread into its metadata."""
         if thread_id := self.threads.pop(run_id, None):
             with suppress(NotFoundError):
                 await write_metadata(get_client(), thread_id)
 
     async def on_chain_error(self, *_: Any, run_id: UUID, **__: Any) -> None:
-        """Write the same after a run that failed."""
+        """Do the same after a run that failed."""
         await self.on_chain_end(run_id=run_id)
 
 
 async def compact_thread(
     client: LangGraphClient, thread_id: str, owner: str | None
 ) -> CompactionEvent | None:
-    """Compact a thread now, or say why there is nothing to compact. Raises `ThreadNotFoundError`,
-    `TurnPendingError`, `ThreadBusyError`.
+    """Compact a thread now. Return the event that says what was done, or why nothing was compacted.
+    Raises `ThreadNotFoundError`, `TurnPendingError`, `ThreadBusyError` or `CompactionFailedError`.
     """
     state, _ = await in_thread(
         find_thread, ServerThreads(client, asyncio.get_running_loop()), thread_id, owner
@@ -264,7 +269,7 @@ async def _state(client: LangGraphClient, thread_id: str) -> StateSnapshot:
 
 
 class _Task:
-    """The fields of a task that `is_pending` reads."""
+    """A task, with only the field that `is_pending` reads."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -275,7 +280,7 @@ def _messages(items: list[dict[str, Any]]) -> list[BaseMessage]:
 
 
 class _ServerStore(BaseStore):
-    """A server's store through its API."""
+    """The store of a server, through its API."""
 
     def __init__(self, threads: ServerThreads) -> None:
         self.threads = threads

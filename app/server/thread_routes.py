@@ -1,4 +1,4 @@
-"""Routes over threads: list, search, change and export them, and show their parts."""
+"""Routes for threads: list, search, change and export them, and return their parts."""
 
 import json
 from collections.abc import Mapping
@@ -71,11 +71,13 @@ FORMS = {
 
 
 PAGE_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
-"""A transcript is other people's text: nothing of it runs."""
+"""The content policy of a page with a transcript. A transcript is text of other people, so nothing
+in it may run.
+"""
 
 
 async def compact(request: Request) -> Response:
-    """Compact a thread now, also under the threshold."""
+    """Compact a thread now, even below the threshold."""
     event = await compact_thread(
         client_of(request), request.path_params["thread_id"], owner_of(request)
     )
@@ -85,7 +87,9 @@ async def compact(request: Request) -> Response:
 
 
 def compact_preview(request: RouteRequest) -> Mapping[str, Any]:
-    """Return what a compaction would cover and cost now, null if there is nothing to compact."""
+    """Return what a compaction would do and cost now. The preview is null if there is nothing to
+    compact.
+    """
     state, _ = find_thread(request.threads, request.thread_id, request.owner)
     values = values_of(state)
     preview = preview_of(values, running_settings().context()) if values.get("brief") else None
@@ -93,7 +97,7 @@ def compact_preview(request: RouteRequest) -> Mapping[str, Any]:
 
 
 def threads(request: RouteRequest) -> Mapping[str, Any]:
-    """Return the threads that the owner may see, the newest first; `?project=` and `?text=` narrow
+    """Return the threads that the owner may see, the newest first. `?project=` and `?text=` filter
     them.
     """
     project = request.http.query_params.get("project")
@@ -102,16 +106,14 @@ def threads(request: RouteRequest) -> Mapping[str, Any]:
 
 
 def _listed(request: RouteRequest, **narrow: Any) -> list[ThreadInfo]:
-    """Return the threads that the owner may see and the server has."""
+    """Return the threads that the owner may see and that still exist on the server."""
     there = threads_there(request.threads)
     infos = list_threads(request.threads, limit=MOST_THREADS, owner=request.owner, **narrow)
     return [info for info in infos if info.thread_id in there]
 
 
 def search(request: RouteRequest) -> Mapping[str, Any]:
-    """Return the turns whose words answer `?q=` best, over all transcripts that the owner may
-    see.
-    """
+    """Return the turns that match `?q=` best, in all transcripts that the owner may see."""
     hits = search_threads(
         request.threads, request.parameter("q"), limit=sum(request.bounds) + 1, owner=request.owner
     )
@@ -119,13 +121,15 @@ def search(request: RouteRequest) -> Mapping[str, Any]:
 
 
 def projects(request: RouteRequest) -> Mapping[str, Any]:
-    """Return each project's name with how many threads it has and when one was last used."""
+    """Return the name of each project, the number of its threads, and when one of them was last
+    used.
+    """
     return request.page("projects", map(asdict, projects_of(_listed(request))))
 
 
 def change(request: RouteRequest) -> Mapping[str, Any]:
-    """Rename a thread, move it to another project, or both, as the body says:
-    `{"title": ..., "project": ...}`.
+    """Rename a thread, move it to another project, or both. The body is `{"title": ..., "project":
+    ...}`.
     """
     try:
         fields = json.loads(request.body)
@@ -158,8 +162,8 @@ def change(request: RouteRequest) -> Mapping[str, Any]:
 
 
 def delete(request: RouteRequest) -> Response:
-    """Delete a thread with its results, archive files and audit; after the server's own delete,
-    what that left of it.
+    """Delete a thread with its results, archive files and audit. If the server has already deleted
+    the thread, this deletes what is left.
     """
     left = replace(
         request, threads=ServerThreads(request.threads.client, request.threads.loop, deletes=True)
@@ -175,8 +179,8 @@ def delete(request: RouteRequest) -> Response:
 
 
 def history(request: RouteRequest) -> Mapping[str, Any]:
-    """Return the transcript from its first message on, retired messages too; excluded ones are
-    marked.
+    """Return the transcript from its first message on, including retired messages. Excluded
+    messages are marked.
     """
     transcript = request.load().shown
     return {
@@ -186,7 +190,9 @@ def history(request: RouteRequest) -> Mapping[str, Any]:
 
 
 def export(request: RouteRequest) -> Response:
-    """Return the whole thread as `?form=` says: jsonl, markdown or html, labels in `?language=`."""
+    """Return the whole thread. `?form=` is jsonl, markdown or html; `?language=` is the language of
+    the labels.
+    """
     form = request.parameter("form", "jsonl")
     language = request.parameter("language")
     thread_id = request.thread_id
@@ -203,8 +209,8 @@ def export(request: RouteRequest) -> Response:
 
 
 def audit(request: RouteRequest) -> Mapping[str, Any]:
-    """Return the queries of a thread, or of all threads that the owner may see, the oldest
-    first.
+    """Return the queries of a thread, the oldest first. If the address names no thread, return
+    those of all threads that the owner may see.
     """
     if "thread_id" in request.http.path_params:
         pairs = [
@@ -217,13 +223,13 @@ def audit(request: RouteRequest) -> Mapping[str, Any]:
 
 
 def pins(request: RouteRequest) -> Mapping[str, Any]:
-    """Return the pins, word for word; an ended pin has the words that ended it."""
+    """Return the pins word for word. An ended pin has the words that ended it."""
     return request.page("pins", map(asdict, current_pins(request.load().thread.pins, ended=True)))
 
 
 def usage(request: RouteRequest) -> Mapping[str, Any]:
-    """Return the tokens that a thread took, or all threads of the owner, added up as `?by=`
-    says.
+    """Return the tokens that a thread took. If the address names no thread, return the tokens of
+    all threads of the owner. `?by=` says by what they are added up.
     """
     names = request.parameter("by", ",".join(ALL)).split(",")
     if not set(names) <= set(BY):
@@ -246,12 +252,12 @@ def usage(request: RouteRequest) -> Mapping[str, Any]:
 
 
 def topics(request: RouteRequest) -> Mapping[str, Any]:
-    """Return each topic as its newest version is, with all its versions."""
+    """Return each topic in its newest version, with all its versions."""
     return request.page("topics", map(asdict, topics_of(request)))
 
 
 def topic(request: RouteRequest) -> Response:
-    """Return one topic's document as Markdown; `?version=` an older one."""
+    """Return the document of one topic as Markdown. `?version=` asks for an older version."""
     topic_id = request.http.path_params["topic_id"]
     asked_version = request.http.query_params.get("version")
     documents = [topic for topic in topics_of(request) if topic.id == topic_id]

@@ -1,6 +1,4 @@
-"""The checked settings of a command line or a server's environment, and the places of a user's
-files.
-"""
+"""The checked settings of a command line or a server, and the places of a user's files."""
 
 import hashlib
 import json
@@ -38,29 +36,33 @@ from longtable.tools.engines.base import QueryLimits
 MOST_THREAD_ID = 128
 CONFIG = "LONGTABLE_CONFIG"
 TEAM_CALLS = 24
-"""Most model calls of a team's turn, unless a setting says otherwise."""
+"""The most model calls in a turn of a team, unless a setting says otherwise."""
 NO_TRUST = (
     "the file in the current folder may be a stranger's: name it with --config if you trust it"
 )
 
 
 class Settings(SettingsTables):
-    """Settings of one run: the tables of the settings file, and options that only commands have."""
+    """The settings of one run: the tables of the settings file, and options that only commands
+    have.
+    """
 
     config: str | None = None
-    """The settings file that an option named."""
+    """The settings file that an option named, None if none was named."""
     thread: str | None = None
     as_json: bool = Field(default=False, alias="json")
     debug: bool = False
     sources: dict[str, str] = Field(default_factory=dict)
-    """The source of each value that is not a default, by `table.key`: an option, a variable, or a
-    file and its line.
+    """Where each value that is not a default comes from, by `table.key`: an option, a variable, or
+    a file with its line.
     """
     notes: tuple[str, ...] = ()
-    """Settings of a file that are ignored, with the reason."""
+    """Notes on settings in a file that are ignored, each with the reason."""
 
     def context(self) -> Context:
-        """Return these settings as the context of a run. Raises `ConfigError`."""
+        """Return the `Context` of a run with these settings. Raises `ConfigError` for values that
+        do not fit.
+        """
         policy = self.policy
         tables = self.model.model_dump() | self.limits.model_dump()
         values: dict[str, Any] = {
@@ -75,12 +77,14 @@ class Settings(SettingsTables):
         return Context(**{name: value for name, value in values.items() if value is not None})
 
     def price_table(self) -> dict[str, Price] | None:
-        """Return the prices of models, None if none is set."""
+        """Return the prices of models, None if no price is set."""
         prices = {name: Price(**price.model_dump()) for name, price in self.prices.items()}
         return prices or None
 
     def limits_of(self, what: str) -> dict[str, Any]:
-        """Return the limits of a "request" or a "query", by their names without that word."""
+        """Return the limits of a "request" or a "query". Their names come without this word, such
+        as `rows` for `query_rows`.
+        """
         limits = self.limits.model_dump(exclude_unset=True)
         return {
             name.removeprefix(f"{what}_"): value
@@ -89,8 +93,8 @@ class Settings(SettingsTables):
         }
 
     def name_of(self, key: str, option: str) -> str:
-        """Return the name that messages give the value of `table.key`: its source (with the key if
-        that is a file), else its option.
+        """Return the name by which messages call the value of `table.key`: the option or variable
+        that set it, or the file and line with the key. If the value is a default, return `option`.
         """
         source = self.sources.get(key, option)
         return (
@@ -100,8 +104,8 @@ class Settings(SettingsTables):
         )
 
     def continued(self, thread: str) -> str:
-        """Return a thread and the typed options as text for the shell, without options that hold a
-        secret.
+        """Return a thread's id and the options that were typed, as text for the shell. Options that
+        contain a secret are left out.
         """
         typed: list[tuple[str, Any]] = [("--config", self.config)] if self.config else []
         for place in VARIABLES.values():
@@ -121,7 +125,7 @@ class Settings(SettingsTables):
 
 
 def user_folder() -> Path:
-    """Return the folder of the user's own settings."""
+    """Return the folder of the user's own settings file."""
     from platformdirs import user_config_path
 
     return user_config_path("longtable", appauthor=False)
@@ -133,12 +137,14 @@ def load_settings(
     environment: Mapping[str, str] | None = None,
     folder: Path | None = None,
 ) -> Settings:
-    """Return the settings in effect: options over environment over file over default. Raises
-    `ConfigError` that names the source.
+    """Return the settings that apply. Options override the environment, which overrides the
+    settings file, which overrides the defaults. Raises `ConfigError`, which names the source of a
+    wrong value.
 
-    `options`: by their names in Python (`base_url`, `config`, `thread` ...), None if not given. The
-    file is the one that `config` or LONGTABLE_CONFIG names. Else it is the user's own, overridden
-    by those settings that the file of the current `folder` may set.
+    `options` have their names in Python (`base_url`, `config`, `thread` ...); an option that was
+    not given is None. The settings file is the one that `config` or LONGTABLE_CONFIG names.
+    Otherwise it is the user's own file, and the file in the current `folder` may override some of
+    its settings.
     """
     environment = os.environ if environment is None else environment
     flags_set = {
@@ -187,7 +193,7 @@ def load_settings(
 
 
 def _nested(layer: Mapping[str, tuple[Any, str]]) -> tuple[Values, dict[Place, str]]:
-    """Return the values of options as tables, and the name of each place for messages."""
+    """Return the values of options as tables, and the name of each setting for messages."""
     nested: Values = {}
     names: dict[Place, str] = {}
     for variable, place in VARIABLES.items():
@@ -205,8 +211,8 @@ def _namer(names: Mapping[Place, str]) -> Callable[[Place], str]:
 def _lay(
     values: Values, sources: dict[str, str], layer: Values, where: Callable[[Place], str]
 ) -> None:
-    """Put the values of one source over those of weaker sources. A preset of compaction replaces
-    all compaction fields of weaker sources.
+    """Put the values of one source over those of weaker sources. If the source sets a preset of
+    compaction, all compaction settings of weaker sources are dropped.
     """
     for table, value in layer.items():
         if table == "compaction" and "preset" in value:
@@ -218,7 +224,7 @@ def _lay(
 
 
 def _all_sources(sources: Mapping[str, str], name: str) -> str:
-    """Return a key or a table with each source that says something of it."""
+    """Return a key or table together with all sources that set it or something in it."""
     names = dict.fromkeys(
         source for key, source in sources.items() if f"{key}.".startswith(f"{name}.")
     )
@@ -226,10 +232,11 @@ def _all_sources(sources: Mapping[str, str], name: str) -> str:
 
 
 def _trusted(file_values: Values, own: Values) -> tuple[Values, list[Place]]:
-    """Return the values that a file which nobody named may set, and the places of the others. Such
-    a file may be a stranger's that came with other files.
+    """Return the values that a file which nobody named may set, and the places of its other values,
+    which do not count. Such a file may come from a stranger, together with other files in the
+    folder.
 
-    `own`: the settings without that file.
+    `own` are the settings without this file.
     """
     untrusted = []
     trusted: Values = {}
@@ -245,10 +252,10 @@ def _trusted(file_values: Values, own: Values) -> tuple[Values, list[Place]]:
 
 
 def _is_free(place: Place, value: Any, own: Values) -> bool:
-    """Return whether a file that nobody named may set this. It must not decide where data go, nor
-    weaken their protection.
+    """Return whether a file that nobody named may set this value. Such a file must not decide where
+    data go, and must not weaken their protection.
 
-    A key that is not named here is refused.
+    Every key that is not allowed here is refused.
     """
     table = own.get(place[0], {})
     before = table.get(place[-1]) if len(place) == 2 else None
@@ -285,7 +292,7 @@ def _default_limits() -> dict[str, Any]:
 
 
 def _check_run(settings: Settings) -> None:
-    """Raise `ConfigError` for faults that show only when all settings are known."""
+    """Raise `ConfigError` for mistakes that can be found only when all settings are known."""
     if settings.thread is not None:
         check_thread_id(settings.thread)
     settings.context()
@@ -300,18 +307,18 @@ def _check_run(settings: Settings) -> None:
 
 
 def _source_within(settings: Settings, name: str) -> str:
-    """Return the first source of a key within a table, "default" if there is none."""
+    """Return the source of the first key set within a table, "default" if none is set."""
     within = (source for key, source in settings.sources.items() if key.startswith(f"{name}."))
     return next(within, "default")
 
 
 SECRETS = ("OPENAI_API_KEY", "LONGTABLE_API_KEY", "LONGTABLE_STORE_KEY")
-"""Variables that hold secrets."""
+"""Environment variables that contain secrets."""
 
 
 def setting_rows(settings: Settings, environment: Mapping[str, str]) -> list[tuple[str, str, str]]:
-    """Return name, value and source of each setting. A secret's value is `***`, a setting without a
-    value is "-".
+    """Return name, value and source of each setting. A secret is shown as `***`; a setting without
+    a value as "-".
     """
     context = settings.context()
     compaction = settings.compaction.policy() or CompactionPolicy()
@@ -366,8 +373,8 @@ def _json(value: object) -> str:
 
 
 def server_settings(environment: Mapping[str, str] | None = None) -> Settings:
-    """Return the settings in effect on a server. Raises `ConfigError` for variables of its
-    environment that have no effect there.
+    """Return the settings that apply on a server. Raises `ConfigError` for environment variables
+    that have no effect on a server.
     """
     environment = os.environ if environment is None else environment
     settings = load_settings(environment=environment)
@@ -396,12 +403,12 @@ def server_settings(environment: Mapping[str, str] | None = None) -> Settings:
 
 
 running_settings = cache(server_settings)
-"""The settings of this server, read once."""
+"""Returns the settings of this server; they are read only once."""
 
 
 def check_thread_id(thread: str) -> None:
-    """Raise `ConfigError` unless the id is 1 to 128 printable characters without blanks at its
-    ends.
+    """Raise `ConfigError` unless the id has 1 to 128 printable characters and no blank at either
+    end.
     """
     if (
         not 1 <= len(thread) <= MOST_THREAD_ID
@@ -415,7 +422,7 @@ def check_thread_id(thread: str) -> None:
 
 
 def check_text(text: str) -> None:
-    """Raise `InputError` for text that no JSON and no database file can hold."""
+    """Raise `InputError` for a text that neither JSON nor a database file can store."""
     if "\0" in text:
         raise InputError("the message holds a NUL character: remove it")
     try:
@@ -427,8 +434,8 @@ def check_text(text: str) -> None:
 
 
 def check_apart(*, database: str, store: str) -> None:
-    """Raise `ConfigError` when database and store are one file: threads would be written into the
-    user's data.
+    """Raise `ConfigError` if database and store are the same file, because threads would then be
+    written into the user's data.
     """
     from longtable.graph.opening import refuse_same_file
     from longtable.store.persistence import open_persistence
@@ -442,14 +449,16 @@ def new_thread_id() -> str:
 
 
 def cache_folder() -> Path:
-    """Return the folder for files that can be made again."""
+    """Return the folder for files that can be rebuilt."""
     from platformdirs import user_cache_path
 
     return user_cache_path("longtable", appauthor=False)
 
 
 def store_url(url: str | None) -> str:
-    """Return the store's URL: as given, else a file in the user's data folder."""
+    """Return the URL of the store: `url` if it is given, otherwise a file in the user's data
+    folder.
+    """
     if url:
         return url
     from platformdirs import user_data_path
@@ -458,8 +467,8 @@ def store_url(url: str | None) -> str:
 
 
 def history_file(settings: Settings) -> Path | None:
-    """Return the file in the user's data folder that keeps the prompt's history. None if threads
-    are encrypted or kept only in memory.
+    """Return the file in the user's data folder that keeps the history of the prompt. Return None
+    if threads are encrypted or kept only in memory.
     """
     from platformdirs import user_data_path
 
@@ -469,8 +478,8 @@ def history_file(settings: Settings) -> Path | None:
 
 
 def results_folder(store: str) -> Path | None:
-    """Return the folder of a store's whole results: beside its file, or in the data folder if the
-    store is a server; None for memory://.
+    """Return the folder of the whole results of a store, None for memory://. It is beside the file
+    of the store. If the store is a server, it is in the user's data folder.
     """
     from longtable.store.persistence import open_persistence
 
@@ -493,13 +502,13 @@ def results_folder(store: str) -> Path | None:
 
 
 def archive_folder(store: str) -> Path | None:
-    """Return the folder of the archive files of a store's compactions, which is beside its results;
-    None for memory://.
+    """Return the folder of the archive files of a store, which is beside the folder of its results.
+    Return None for memory://.
     """
     results = results_folder(store)
     return results.with_suffix(".archive") if results else None
 
 
 def key_for(*names: str) -> str | None:
-    """Return the first of these environment variables that is set."""
+    """Return the value of the first of these environment variables that is set, None if none is."""
     return next((value for name in names if (value := os.environ.get(name))), None)

@@ -1,4 +1,6 @@
-"""Read and check the settings file, `longtable.toml`, and write a first one with comments."""
+"""Read and check the settings file, `longtable.toml`, and write a first settings file with
+comments.
+"""
 
 import dataclasses
 import os
@@ -30,7 +32,9 @@ from longtable.memory.policy import CompactionPolicy
 FILE = "longtable.toml"
 MOST_BYTES = 65_536
 MOST_PARTS = 20
-"""Most parts of a dotted key. The parser's time grows with their square: 130,000 took minutes."""
+"""The most parts of a dotted key. The time of the parser grows with the square of this number:
+130,000 parts took minutes.
+"""
 SECRET = re.compile(
     r"^(?:key|token|secret|credentials?|.*(?:api_?key|password|passphrase|store_?key))$",
     re.IGNORECASE,
@@ -40,7 +44,9 @@ INSTEAD = {
     "store": "LONGTABLE_STORE, and LONGTABLE_STORE_KEY for its key",
     "base_url": "LONGTABLE_BASE_URL, and LONGTABLE_API_KEY for its key",
 }
-"""Variables to use for secrets instead, by table or key; a provider's key has its own variable."""
+"""The variables to use instead of a secret in the file, by table or key. The keys of providers have
+their own variables.
+"""
 WANTED = {
     "string_type": "text",
     "int_type": "a whole number",
@@ -51,8 +57,8 @@ WANTED = {
     "list_type": "a list",
     "dict_type": "a table",
 }
-"""The kind of value that is wanted, by the type of pydantic's error. Other types of errors say it
-themselves.
+"""What kind of value is needed, by the type of pydantic's error. For other types of errors,
+pydantic's own message says it.
 """
 
 
@@ -60,26 +66,28 @@ _TOKEN = re.compile(
     r"\"{3}(?:\\.|[^\\]|\\\Z)*?(?:\"{3,5}|\Z)|'{3}.*?(?:'{3,5}|\Z)|\"(?:\\.|[^\"\\\n])*\"?|'[^'\n]*'?|#[^\n]*|[\[\]{}\n]",
     re.DOTALL,
 )
-"""Matches texts and comments, within which brackets and line ends do not count, and brackets and
-line ends outside of them. A text without an end goes to the end of the line or the file, so that
-reading is linear.
+"""Matches texts and comments, in which brackets and line ends do not count, and brackets and line
+ends outside of them. A text that is not closed extends to the end of the line or the file, so that
+the time for reading is linear.
 """
 
 
 @dataclasses.dataclass(frozen=True)
 class SettingsFile:
-    """A file that was read and checked: its values, with paths made absolute, and the line of
-    each.
+    """A settings file that was read and checked. `values` are its values, with absolute paths;
+    `lines` is the line of each value.
     """
 
     path: Path
     values: Values
     lines: Mapping[Place, int]
     notes: tuple[str, ...] = ()
-    """Settings of earlier versions that were left out."""
+    """Notes on settings of earlier versions that were left out."""
 
     def where(self, place: Place) -> str:
-        """Return file and line of a place, or of the table around it."""
+        """Return file and line of a setting. If its own line is unknown, return the line of the
+        table around it.
+        """
         line = next(
             (
                 self.lines[place[:size]]
@@ -92,7 +100,7 @@ class SettingsFile:
 
 
 def read_settings(path: Path) -> SettingsFile:
-    """Read and check a settings file. Raises `ConfigError` that names file and line, and says what
+    """Read and check a settings file. Raises `ConfigError`, which names file and line and says what
     to do.
     """
     text = _text_of(path)
@@ -133,7 +141,7 @@ def read_settings(path: Path) -> SettingsFile:
 
 
 def _without_idle(values: dict[str, Any], where: Callable[[Place], str]) -> tuple[str, ...]:
-    """Remove settings of earlier versions that no longer have an effect; return a note on each."""
+    """Remove settings of earlier versions that no longer have an effect. Return a note on each."""
     table = values.get("compaction")
     if not isinstance(table, dict):
         return ()
@@ -154,11 +162,12 @@ def check(
     strict: bool,
     folder: Path | None = None,
 ) -> Values:
-    """Return the values that were set, checked and converted by their tables. Raises `ConfigError`
-    for the first wrong value.
+    """Return the values that are set, checked and converted. Raises `ConfigError` for the first
+    wrong value.
 
-    `where` names a place for the message. Not `strict`: values are texts of an environment or a
-    command line, and "1" is true. Paths are relative to `folder` if it is given.
+    `where` returns the name of a setting for the message. If `strict` is False, the values are
+    texts of an environment or a command line, so that "1" counts as true. Relative paths are
+    resolved against `folder` if it is given.
     """
     try:
         tables = SettingsTables.model_validate(values, strict=strict, context=folder)
@@ -176,7 +185,7 @@ def check(
 
 
 def _sentence(error: ErrorDetails, where: Callable[[Place], str]) -> str:
-    """Return the fault of one value as a sentence."""
+    """Return a sentence about what is wrong with one value."""
     place = tuple(str(part) for part in error["loc"])
     sizes = {
         "models": 3,
@@ -211,7 +220,7 @@ def _sentence(error: ErrorDetails, where: Callable[[Place], str]) -> str:
 
 
 def _table_at(place: Place) -> type[BaseModel]:
-    """Return the table that holds the last key of a place."""
+    """Return the class of the table that contains the last key of a place."""
     if len(place) == 1:
         return SettingsTables
     if place[:2] == ("team", "personas"):
@@ -222,14 +231,14 @@ def _table_at(place: Place) -> type[BaseModel]:
 
 
 def did_you_mean(name: str, known: Sequence[str] | Mapping[str, object]) -> str:
-    """Return "; did you mean ...?" with the most similar name, "" if no name is similar."""
+    """Return "; did you mean ...?" with the most similar known name, "" if no name is similar."""
     best = nearest(name, known)
     return f"; did you mean {best}?" if best else ""
 
 
 def _refuse_secret(place: Place, value: object, where: Callable[[Place], str]) -> None:
-    """Raise `ConfigError` for a key or a password, because the file may be shared. The message does
-    not repeat the secret.
+    """Raise `ConfigError` for a value that is a key or a password, because the file may be shared.
+    The message does not repeat the secret.
     """
     text = f'{place[-1]} = "{value}"'
     if SECRET.match(place[-1]) or redacted(text) != text:
@@ -243,7 +252,7 @@ def _refuse_secret(place: Place, value: object, where: Callable[[Place], str]) -
 
 
 def leaves(values: Mapping[str, Any], above: Place = ()) -> Iterator[tuple[Place, Any]]:
-    """Yield each value that is not a table, with its place."""
+    """Yield each value that is not a table, together with its place."""
     for name, value in values.items():
         if isinstance(value, dict):
             yield from leaves(value, (*above, name))
@@ -252,7 +261,7 @@ def leaves(values: Mapping[str, Any], above: Place = ()) -> Iterator[tuple[Place
 
 
 def _text_of(path: Path) -> str:
-    """Return the text of a file. Raises `ConfigError` if it is not a text file; devices and pipes
+    """Return the text of a file. Raises `ConfigError` if it is not a text file. Devices and pipes
     are not read.
     """
     reason = ""
@@ -283,7 +292,7 @@ def _text_of(path: Path) -> str:
 
 
 def _refuse_long_keys(path: Path, text: str) -> None:
-    """Raise `ConfigError` for a dotted key that would keep the parser busy."""
+    """Raise `ConfigError` for a dotted key with so many parts that parsing it takes very long."""
     bare = _TOKEN.sub(
         lambda token: token[0] if token[0] in "[]{}" else "\n" * token[0].count("\n"), text
     )
@@ -314,8 +323,8 @@ def _lines_of(text: str) -> dict[Place, int]:
 
 
 def _statements(text: str) -> Iterator[tuple[int, str]]:
-    """Yield each header or assignment of valid TOML with its first line; a list or a text may take
-    several. Linear in the text.
+    """Yield each header or assignment of valid TOML with its first line. An assignment of a list
+    or a text may take several lines. The time is linear in the length of the text.
     """
     depth = 0
     start = 0
@@ -335,8 +344,8 @@ def _shown_path(path: Path) -> str:
 
 
 def write_first_file(path: Path, *, force: bool) -> None:
-    """Write `FIRST_FILE`. Raises `ConfigError` if the file exists and is not to be replaced, or
-    cannot be written.
+    """Write `FIRST_FILE` to `path`. Raises `ConfigError` if the file cannot be written, or if it
+    exists and `force` is False.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,5 +1,5 @@
-"""What a settings file, `longtable.toml`, may hold: its tables and keys, how each value is checked,
-and the team that its tables describe.
+"""What a settings file, `longtable.toml`, may contain: its tables and keys, how each value is
+checked, and the team that its tables describe.
 """
 
 import dataclasses
@@ -40,7 +40,9 @@ if TYPE_CHECKING:
 SAME = "same"
 CODE = "code"
 SUMMARIZERS = (SAME, CODE)
-"""Values for the writer of summaries besides a model's name: the model that answers, or code."""
+"""What may be given in place of a model that writes the summaries: the model that answers (`same`),
+or code.
+"""
 BACKSLASH = (
     r": in double quotes a backslash begins a code; put a Windows path in single quotes, as in"
     r" 'C:\data\shop.db'"
@@ -48,9 +50,9 @@ BACKSLASH = (
 PRESETS: Mapping[str, Callable[[], CompactionPolicy]] = {
     made.__name__: made for made in (analyst, rolling_chat, single_history, window, topics)
 }
-"""Policies of compaction by their names."""
+"""The presets of compaction, by name."""
 Place = tuple[str, ...]
-"""A table of the file, or a table and a key."""
+"""The place of a setting: a table, or a table and a key."""
 Values = dict[str, Any]
 
 
@@ -63,7 +65,9 @@ class Table(BaseModel):
 
 
 def _as_in(kind: type, name: str) -> Any:
-    """Return the check of a field of `Context` or `RequestLimits`, for a key that sets it."""
+    """Return the check of a field of `Context` or `RequestLimits`, for a key that sets this
+    field.
+    """
     return GetPydanticSchema(
         lambda _, handler: handler.generate_schema(get_type_hints(kind, include_extras=True)[name])
     )
@@ -82,7 +86,9 @@ def _tokens(value: object) -> object:
 
 
 def _base_url(url: str) -> str:
-    """Check that a client can connect to the URL. No message repeats it: it may hold a password."""
+    """Check that a client can connect to the URL, and return it. Messages do not repeat the URL,
+    because it may contain a password.
+    """
     example = "as in http://127.0.0.1:8000/v1"
     if not url.startswith(("http://", "https://")):
         raise ValueError(f"must begin with http:// or https://, {example}")
@@ -116,7 +122,7 @@ def _one_of(names: Collection[str]) -> AfterValidator:
 
 
 def is_file_url(text: str) -> bool:
-    """Return whether the URL names a file, no server and no memory."""
+    """Return whether a URL names a file, and not a server or a database in memory."""
     scheme, separator, rest = text.partition("://")
     return not separator or (
         scheme.lower() in ("sqlite", "duckdb", "files")
@@ -127,7 +133,7 @@ def is_file_url(text: str) -> bool:
 
 def _anchored(text: str, info: ValidationInfo) -> str:
     """Return the URL or path of a file. A relative path is resolved against the folder of the
-    settings file; a server's URL is returned as it is.
+    settings file. The URL of a server is returned unchanged.
     """
     if info.context is None or not is_file_url(text):
         return text
@@ -139,7 +145,9 @@ def _anchored(text: str, info: ValidationInfo) -> str:
 
 
 def _variable_name(text: str | None) -> str | None:
-    """Check the name of a variable. No message repeats it: it may be the key itself."""
+    """Check the name of an environment variable, and return it. Messages do not repeat the name,
+    because the key itself may have been written in its place.
+    """
     if text is not None and not re.fullmatch(r"[A-Z][A-Z0-9_]{0,80}", text, re.ASCII):
         raise ValueError("must be the name of a variable that holds the key, as in DEEPSEEK_KEY")
     return text
@@ -196,8 +204,8 @@ class PresetTable(Table):
     preset: Annotated[str, _one_of(PRESETS)] | None = None
 
     def policy(self) -> CompactionPolicy | None:
-        """Return the preset with the fields that were set, None if nothing was set. Raises
-        `ConfigError`.
+        """Return the policy: the preset with the fields that were set. Return None if nothing was
+        set. Raises `ConfigError` for values that do not fit together.
         """
         fields = {name: getattr(self, name) for name in self.model_fields_set - {"preset"}}
         return (
@@ -293,7 +301,7 @@ class TeamTable(Table):
     personas: list[PersonaTable] = []
 
     def answers(self, project: str | None) -> bool:
-        """Return whether the team answers on a thread of a project."""
+        """Return whether the team answers on the threads of a project."""
         use = self.use if self.use is not None else bool(self.model_fields_set - {"use"})
         return use and (not self.projects or project in self.projects)
 
@@ -357,12 +365,12 @@ TABLES: Mapping[str, type[Table]] = {
     "prices": PriceTable,
 }
 BY_NAME = (NamedModelTable, PriceTable)
-"""Tables with one entry for each model, by its name."""
+"""Tables that have one entry for each model, by the model's name."""
 
 
 FIRST_FILE = (Path(__file__).parent / "first_settings.toml").read_text(encoding="utf-8")
-"""A settings file that sets nothing: every key below its description, commented out. The
-descriptions are read from it, too.
+"""A settings file that sets nothing: it has every key below its description, commented out. The
+descriptions of keys are read from this text.
 """
 _DESCRIBED = re.compile(
     r"^(?:# )?\[(?P<table>\w+)\]$|^# (?!\w+ = |\[)(?P<text>.+?)(?:"
@@ -372,15 +380,17 @@ _DESCRIBED = re.compile(
 
 
 class Key(NamedTuple):
-    """What a key of the file is for, and the environment variable that sets it, if any."""
+    """The description of a key in the settings file, and the environment variable that sets it, ""
+    if there is none.
+    """
 
     description: str = ""
     variable: str = ""
 
 
 def _keys() -> dict[Place, Key]:
-    """Return every key by its place, in the order of the file, without the tables that have one
-    entry for each model.
+    """Return the description of every key by its place, in the order of the file. Tables that have
+    one entry for each model are left out.
     """
     places: list[Place] = [("project",)]
     for table_name, kind in TABLES.items():
@@ -400,11 +410,13 @@ KEYS: Mapping[Place, Key] = _keys()
 VARIABLES: Mapping[str, Place] = {
     key.variable: place for place, key in KEYS.items() if key.variable
 }
-"""The key that each environment variable sets. Its option has the same name."""
+"""For each environment variable, the place of the key that it sets. The command line's option has
+the same name.
+"""
 
 
 def option_of(variable: str) -> str:
-    """Return the name in Python of the option that sets the same as a variable."""
+    """Return the Python name of the option that sets the same key as an environment variable."""
     return variable.removeprefix("LONGTABLE_").lower()
 
 
@@ -412,10 +424,10 @@ def option_of(variable: str) -> str:
 
 
 def team_of(table: TeamTable, open_model: "Callable[[str], BaseChatModel] | None" = None) -> "Team":
-    """Return the team that a table describes, its personas without models of their own unless
-    `open_model` opens them.
+    """Return the team that a table describes. A persona's own model is opened by `open_model`;
+    without this function, no persona has its own model.
 
-    Raises `ConfigError`.
+    Raises `ConfigError` if the table does not describe a team.
     """
     from longtable.modes import Quiz, Werewolf
     from longtable.nodes.team.free_chat import FreeChat
@@ -482,4 +494,4 @@ DEFAULT_PERSONAS = (
         ),
     },
 )
-"""The team if the settings name no personas."""
+"""The team that is used if the settings name no personas."""

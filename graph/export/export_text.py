@@ -1,8 +1,9 @@
 """Write a transcript as Markdown or HTML for people.
 
-No message can imitate the document's own structure, run code or fetch anything. Plain text is
-escaped, and an answer's Markdown is put into a quote. Markdown with HTML, pictures or link
-definitions is shown as plain text. Charts are SVG if they can be drawn (`Draw`), else their spec.
+No message can imitate the structure of the document, run code or load anything. Plain text is
+escaped. A model's Markdown stands in a quote, unless it contains HTML, pictures or link
+definitions; then it is shown as plain text. Charts are drawn as SVG if possible (`Draw`), otherwise
+their spec is shown.
 """
 
 import html
@@ -24,8 +25,8 @@ MOST_CELL = 200
 _UNSAFE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f]"
 )
-"""Control characters, marks that reorder text, characters without width, hidden tags, lone
-surrogates.
+"""Matches control characters, marks that reorder text, characters without width, hidden tags, and
+lone surrogates.
 """
 
 WORDS: dict[str, dict[str, str]] = {
@@ -45,7 +46,7 @@ WORDS: dict[str, dict[str, str]] = {
 
 @dataclass(frozen=True)
 class Heading:
-    """A turn begins."""
+    """The start of a turn."""
 
     turn: int
     time: str
@@ -53,19 +54,23 @@ class Heading:
 
 @dataclass(frozen=True)
 class Speech:
-    """A text. `markdown`: whether a model wrote it as Markdown; otherwise it is plain text."""
+    """What somebody said. `markdown` is True if a model wrote the text as Markdown; otherwise it is
+    plain text.
+    """
 
     role: str
     text: str
     markdown: bool
     excluded: bool
     speaker: str = ""
-    """The name that the message bears, "" for none."""
+    """The name of the speaker in the message, "" if there is none."""
 
 
 @dataclass(frozen=True)
 class Code:
-    """A call's SQL, or its arguments as JSON."""
+    """The SQL of a tool call or its arguments as JSON, or a tool's answer that is neither rows nor
+    a chart.
+    """
 
     name: str
     language: str
@@ -74,7 +79,9 @@ class Code:
 
 @dataclass(frozen=True)
 class Rows:
-    """The rows a query showed; `count` is how many there were."""
+    """The rows of a query that the transcript shows. `count` is the number of all rows of the
+    result.
+    """
 
     columns: Sequence[str]
     rows: Sequence[Sequence[str]]
@@ -83,8 +90,8 @@ class Rows:
 
 @dataclass(frozen=True)
 class Drawing:
-    """A chart of a result: `spec` is Vega-Lite without data; `text` is the tool's description of
-    it.
+    """A chart of a result. `spec` is Vega-Lite without data; `text` is the tool's answer as JSON,
+    or the drawn chart.
     """
 
     handle: str
@@ -103,18 +110,18 @@ Part = Heading | Speech | Code | Rows | Drawing | Failure
 
 
 def word(key: str, language: str, **values: object) -> str:
-    """Return one label, filled in."""
+    """Return a label in this language, with `values` filled in."""
     words = WORDS[key]
     return words.get(language, words["en"]).format(**values)
 
 
 def plain(text: str) -> str:
-    """Return text without characters that hide or reorder others."""
+    """Return text in which characters that hide or reorder text are replaced by a visible sign."""
     return _UNSAFE.sub(lambda found: "" if found.group() == "\r" else "\ufffd", text)
 
 
 def parts_of(messages: Sequence[BaseMessage]) -> Iterator[Part]:
-    """Yield a transcript's parts in order."""
+    """Yield the parts of a transcript in order."""
     turn = 0
     for message in messages:
         if (number := turn_number(message)) > turn:
@@ -202,8 +209,8 @@ def _json(value: object) -> str:
 
 
 Draw = Callable[[Drawing], str | None]
-"""Returns a chart as SVG that may stand in a document: one line, nothing in it runs, links or
-loads. None where it cannot be drawn.
+"""Returns a chart as SVG that may stand in a document: it is one line, and nothing in it runs,
+links or loads. Returns None if the chart cannot be drawn.
 """
 _PARSER = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])
 _SAFE = (
@@ -249,7 +256,7 @@ def to_html(
     language: str = "en",
     draw: Draw | None = None,
 ) -> str:
-    """Return a transcript as one HTML page that loads nothing and runs nothing."""
+    """Return a transcript as an HTML page that loads nothing and runs nothing."""
     name = _text(" ".join(plain(title).split()) or word("untitled", language))
     body = "\n".join(_html(part, language) for part in _drawn(parts_of(messages), draw))
     return (
@@ -263,8 +270,8 @@ def to_html(
 
 
 def _drawn(parts: Iterable[Part], draw: Draw | None) -> Iterator[Part]:
-    """Yield the parts. A chart's text is replaced by its picture, or by code if there is no
-    picture.
+    """Yield the parts. The text of a chart is replaced by its picture. If there is no picture, the
+    chart becomes code.
     """
     for part in parts:
         if not isinstance(part, Drawing):
@@ -278,7 +285,9 @@ def _drawn(parts: Iterable[Part], draw: Draw | None) -> Iterator[Part]:
 
 
 def escaped(text: str) -> str:
-    """Return Markdown that shows the plain text unchanged: line feeds stay, nothing is markup."""
+    """Return Markdown that shows a plain text unchanged: line breaks stay, and no character is read
+    as markup.
+    """
     lines = [line.strip() for line in _SPECIAL.sub(r"\\\1", text).split("\n")]
     # What would begin a list or underline a heading; an empty line would end the paragraph.
     safe = [_NUMBERED.sub(r"\1\\\2", _LINE_START.sub(r"\\\1", line)) or "&nbsp;" for line in lines]
@@ -286,7 +295,7 @@ def escaped(text: str) -> str:
 
 
 def fenced(text: str, language: str) -> str:
-    """Return code in a fence that is longer than any in it."""
+    """Return code between two fences that are longer than any run of backticks in the code."""
     longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}{language}\n{text}\n{fence}"
@@ -336,7 +345,7 @@ def _quoted(text: str) -> str:
 
 
 def harmless(text: str) -> bool:
-    """Return whether Markdown holds no HTML, no picture and no link definition."""
+    """Return whether a Markdown text contains no HTML, no picture and no link definition."""
     env: dict[str, object] = {}
     tokens = _PARSER.parse(text, env)
     return not env.get("references") and not any(
@@ -357,7 +366,7 @@ def _inner(tokens: Sequence[Token]) -> list[Token]:
 
 
 def safe_html(markdown: str) -> str:
-    """Return Markdown as HTML; tags in it are text, and it shows no picture."""
+    """Return Markdown as HTML. HTML tags in it are shown as text, and pictures are not loaded."""
     rendered: str = _SAFE.render(markdown)
     return rendered
 

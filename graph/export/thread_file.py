@@ -1,9 +1,10 @@
-"""Write one thread as JSON Lines and read it back. A thread that was exported and imported exports
-to the same bytes again.
+"""Write one thread as JSON Lines and read it back. If a thread is exported, imported and exported
+again, both files have the same bytes.
 
-A header, one line a message (as `longtable.store.records.retired` writes it), compaction and edit,
-the rest of the state, and an end with the number of lines and their hash, which shows whether the
-file was cut or changed. ASCII.
+The first line is a header. Then follow one line for each message (in the form of
+`longtable.store.records.retired`), compaction and edit, and a line with the rest of the state. The
+last line has the number of lines and their hash, which shows whether the file was cut or changed.
+All lines are ASCII.
 """
 
 import hashlib
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 FORMAT = "longtable-thread"
 SCHEMA = 1
 MOST_LINE = 100_000_000
-"""Most characters of a line that are read; no message in a checkpoint is nearly as long."""
+"""The most characters of a line that is read. No message in a checkpoint is nearly this long."""
 ENTRY = {
     "title": str,
     "created": str,
@@ -45,7 +46,7 @@ ENTRY = {
     "project": str,
     "origin": dict,
 }
-"""Fields of a thread's item of the index that an export holds, besides the owner."""
+"""The fields of a thread's entry in the index that an export contains, besides the owner."""
 OWNER: Final = "owner"
 
 Json = dict[str, Any]
@@ -55,8 +56,8 @@ Form = Literal["jsonl", "markdown", "html"]
 def export_as(
     whole: ThreadRecord, form: Form, *, language: str | None = None, draw: Draw | None = None
 ) -> str:
-    """Return a thread in one of the forms. Labels are in `language`, else in the conversation's;
-    `draw` draws the charts.
+    """Return a thread in one of the forms. Labels are in `language`, or in the language of the
+    conversation if it is None. `draw` draws the charts.
     """
     if form == "jsonl":
         return "".join(export_lines(whole))
@@ -72,7 +73,7 @@ def export_as(
 
 
 def export_lines(whole: ThreadRecord) -> Iterator[str]:
-    """Yield a thread line by line, each with its line feed."""
+    """Yield the lines of an exported thread, each with its line feed."""
     digest = hashlib.sha256()
     count = 0
     for line in _lines(whole):
@@ -85,8 +86,8 @@ def export_lines(whole: ThreadRecord) -> Iterator[str]:
 def import_lines(
     lines: Iterable[str], *, thread_id: str | None = None, owner: str | None = None
 ) -> ThreadRecord:
-    """Return the thread of an export. `thread_id`, `owner`: replace those of the file. Raises
-    `ThreadFormatError`.
+    """Return the thread of an export. If given, `thread_id` and `owner` replace those of the file.
+    Raises `ThreadFormatError` if the file is damaged or cannot be read.
     """
     whole = _read(lines)
     whole = replace(whole, thread_id=thread_id or whole.thread_id)
@@ -189,9 +190,7 @@ def _read(lines: Iterable[str]) -> ThreadRecord:
 
 
 def _check_end(end: Json | None, count: int, digest: str) -> None:
-    """Raise `ThreadFormatError` unless the last line states this number of lines and this
-    digest.
-    """
+    """Raise `ThreadFormatError` unless the last line has this number of lines and this hash."""
     if end is None:
         raise ThreadFormatError(
             f"the file ends after line {count} without the end of the thread: it was cut off,"
@@ -279,7 +278,7 @@ def _dict(value: object, name: str) -> Json:
 
 
 def _check(whole: ThreadRecord) -> None:
-    """Raise `ThreadFormatError` for a thread that could be stored but not read again."""
+    """Raise `ThreadFormatError` for a thread that could be stored but not be read again."""
     if whole.archived > len(whole.messages):
         raise ThreadFormatError(
             f"{whole.archived:,} of {len(whole.messages):,} messages are said to be archived:"
@@ -324,8 +323,8 @@ def _check(whole: ThreadRecord) -> None:
 
 
 def chart_drawer(results: "ResultStore | None", thread_id: str) -> Draw | None:
-    """Return a function that draws a thread's charts as SVG, each with unique names within the
-    document; None if no results are available.
+    """Return a function that draws a thread's charts as SVG, in which names are unique within the
+    document. Return None if there is no result store.
     """
     if results is None:
         return None

@@ -1,4 +1,4 @@
-"""A turn's answer, made of its events."""
+"""The answer of a turn, made from the turn's events."""
 
 import hashlib
 import html
@@ -31,12 +31,12 @@ CompactionEvent = ContextCompressed | ContextCompactionSkipped
 
 @dataclass(frozen=True)
 class Answer:
-    """One turn's result.
+    """The result of one turn.
 
-    `status`: "answered", the code of the notice that stands for an answer, or what the turn waits
-    for, "approval_requested" or "input_requested", for `Conversation.resume`. Or "steered": the
-    message joined `turn`, which another caller runs and whose answer goes to them. Empty if
-    `resume` found no turn to continue.
+    `status` is "answered" if a model answered. It is the code of a notice if a notice stands in
+    place of an answer. It is "approval_requested" or "input_requested" if the turn waits for
+    `Conversation.resume`. It is "steered" if the message joined `turn`, which another caller runs
+    and whose answer goes to this caller. It is empty if `resume` found no turn to continue.
     """
 
     text: str
@@ -44,25 +44,25 @@ class Answer:
     turn: int
     queries: list[QueryFinished] = field(default_factory=list)
     usage: ContextUsage | None = None
-    """The newest count of a call; for a team, the count of the voice that uses the largest share of
-    its limit.
+    """The count of the turn's newest model call. For a team, it is the count of the voice that uses
+    the largest share of its limit.
     """
     tokens: ReportedTokens | None = None
     """Of the turn's model calls, as the provider reported them. None if it reports none."""
     recalls: int = 0
-    """How often originals were brought back for this turn."""
+    """How often original messages were brought back during this turn."""
     unsupported_numbers: list[str] = field(default_factory=list)
-    """Figures of the turn's answers, as written, that no result of the turn gives. A team's figures
-    by voice are in `voices`.
+    """Figures in the answers of the turn, as written, that are in no result of the turn. For a
+    team, `voices` has the figures of each voice.
     """
     charts: list[ChartShown] = field(default_factory=list)
-    """Charts of the turn: `Conversation.chart(handle, spec)` draws each."""
+    """The charts of the turn. `Conversation.chart(handle, spec)` draws one."""
     voices: list[SpokenAnswer] = field(default_factory=list)
-    """The answer of each voice of a team, in order. `text` is the last one; in a workflow whose
-    last step judges, the first step's answer is put above it.
+    """The answer of each voice of a team, in order. `text` is the last of them. In a workflow whose
+    last step judges, `text` begins with the first step's answer.
     """
     compactions: list[CompactionEvent] = field(default_factory=list)
-    """The compactions for this turn, or the reasons why there was none. A compaction that runs
+    """The compactions made for this turn, or the reasons why none was made. A compaction that runs
     after an answer is reported with the next answer.
     """
 
@@ -77,8 +77,8 @@ class Answer:
         return self.text
 
     def drawn_by(self, draw: DrawChart) -> Self:
-        """Remember how a notebook draws the answer's charts. This is not a field, because a copy or
-        a pickle has no use for it.
+        """Remember how a notebook draws the charts of the answer. The function is kept outside the
+        fields, because a copy or a pickle has no use for it.
         """
         vars(self)["_draw"] = draw
         return self
@@ -91,8 +91,8 @@ class Answer:
         return text + self._rows_html(shown="<table" in text) + "".join(self._pictures())
 
     def _rows_html(self, *, shown: bool) -> str:
-        """Return the newest result as a table with its SQL; only the SQL if the text has already
-        `shown` the rows in a table.
+        """Return the newest result as a table with its SQL. If `shown` is True, the text already
+        shows the rows in a table, so only the SQL is returned.
         """
         last = self.queries[-1] if self.queries else None
         if last is None or not last["columns"]:
@@ -102,8 +102,8 @@ class Answer:
         return html_table(last["columns"], last["rows"], below=last["sql"])
 
     def _pictures(self) -> Iterator[str]:
-        """Yield each chart whose rows are available, as SVG, or as text if the extra `charts` is
-        not installed.
+        """Yield each chart whose rows are still available, as SVG. Without the extra `charts`, a
+        chart is shown as text.
         """
         draw: DrawChart | None = vars(self).get("_draw")
         if draw is None:
@@ -123,8 +123,8 @@ def _picture(chart: Chart) -> str:
 
 
 def answer_of(events: Sequence[Event]) -> Answer:
-    """Return the answer of the first turn of a stream; later turns are of messages that others
-    left.
+    """Return the answer of the first turn in a stream. Later turns in it answer messages that other
+    callers left.
     """
     answer = next((event for event in events if event["type"] == "answer"), None)
     before = events[: events.index(answer)] if answer is not None else events
@@ -147,7 +147,9 @@ def answer_of(events: Sequence[Event]) -> Answer:
 
 
 def compactions_in(events: Sequence[Event]) -> list[CompactionEvent]:
-    """Return the compaction events of a stream, also those of compactions that were skipped."""
+    """Return the events of a stream about compactions, including those about skipped
+    compactions.
+    """
     return [
         event
         for event in events
@@ -156,11 +158,15 @@ def compactions_in(events: Sequence[Event]) -> list[CompactionEvent]:
 
 
 def compaction_of(events: Sequence[Event]) -> CompactionEvent | None:
-    """Return the outcome of a compaction that a person asked for, None if the thread is empty."""
+    """Return the outcome of a compaction that a person asked for. Return None if there is no such
+    event, because the thread is empty.
+    """
     return next(iter(compactions_in(events)), None)
 
 
 def _is_restart(event: Event) -> bool:
-    """Return whether another run overtook the turn, so that its earlier events are void."""
+    """Return whether the event says that another run overtook the turn. The turn's earlier events
+    are then void.
+    """
     overtaken = event["type"] == "model_retry" and event["code"] == ThreadBusyError.code
     return overtaken and not event.get("in_place")

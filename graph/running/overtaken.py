@@ -1,4 +1,4 @@
-"""What is left of a turn that another run overtook."""
+"""What is left to run of a turn that another run overtook."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,19 +17,20 @@ from longtable.nodes.state import Input, thread_of, turn_of, values_of
 
 @dataclass(frozen=True)
 class Rest:
-    """What is left of a turn that another run overtook."""
+    """What is left to run of a turn that another run overtook."""
 
     input: GraphInput = None
-    """Input of the next run. None: the turn goes on from its newest checkpoint."""
+    """The input of the next run. None means that the turn goes on from its newest checkpoint."""
     answer: AnswerEvent | None = None
-    """The turn's answer if it already has one; then nothing is left to run."""
+    """The answer of the turn if it already has one. Then nothing is left to run."""
 
 
 def rest_of(messages: Sequence[BaseMessage], state: StateSnapshot, error: ThreadBusyError) -> Rest:
-    """Return how a turn that another run overtook is to go on. Pure.
+    """Return how a turn that another run overtook must go on. Pure.
 
-    If other turns came after its messages, its messages move to the end of the transcript, and the
-    answers it had written are removed. Raises `error` if they are part of a compaction by now.
+    If other turns came after the turn's messages, these messages move to the end of the transcript,
+    and what the turn had written is removed. Raises `error` if the messages have become part of a
+    compaction.
     """
     thread = thread_of(values_of(state))
     newest = turn_of(values_of(state))
@@ -61,20 +62,22 @@ def rest_of(messages: Sequence[BaseMessage], state: StateSnapshot, error: Thread
 
 
 def status_of(answer: BaseMessage) -> Notice | Literal["answered"]:
-    """Return how an earlier turn ended, as its answer says."""
+    """Return how an earlier turn ended, by the marks of its answer."""
     notice: Notice | None = marks_of(answer).get("notice")
     return notice or "answered"
 
 
 def restart_event(attempt: int, *, in_place: bool) -> ModelRetry:
-    """Return the event that says that text streamed before it is not part of the answer."""
+    """Return the event which says that the text streamed before it is not part of the answer."""
     code = ThreadBusyError.code
     event = ModelRetry(type="model_retry", model="", attempt=attempt, wait_s=0.0, code=code)
     return {**event, "in_place": True} if in_place else event
 
 
 def messages_of_turn(state: StateSnapshot) -> list[BaseMessage]:
-    """Return the user messages of a thread's newest turn, empty until they have been taken in."""
+    """Return the user messages of a thread's newest turn. Empty if the thread has not taken them in
+    yet.
+    """
     if any(task.name in {"__start__", "ingest"} for task in state.tasks):
         return []
     number = turn_of(values_of(state)).get("number")

@@ -1,4 +1,4 @@
-"""Messages to a running turn."""
+"""Send messages to a running turn."""
 
 import time
 import uuid
@@ -34,9 +34,9 @@ def alone(runner: ThreadRunner, *, wait: bool) -> AbstractAsyncContextManager[No
 async def steering_events(
     runner: ThreadRunner, message: HumanMessage, run: Run, *, wait: bool
 ) -> Events:
-    """Hand a message to the running turn, or run it as a turn if there is none.
+    """Hand a message to the running turn, or run it as a turn if no turn is running.
 
-    `wait`: whether to wait until a turn has taken the message in.
+    `wait` says whether to wait until a turn has taken the message in.
     """
     inbox = Inbox(_inbox_store(runner), runner.thread_id)
     thread_id = runner.thread_id
@@ -71,7 +71,9 @@ async def steering_events(
 
 
 async def is_alone(runner: ThreadRunner, stack: AsyncExitStack) -> bool:
-    """Take the thread until the stack is left, if nobody has it; return whether it was free."""
+    """Lock the thread until `stack` is closed, if nobody else holds it. Return whether it was
+    free.
+    """
     try:
         await stack.enter_async_context(alone(runner, wait=False))
     except ThreadBusyError:
@@ -80,16 +82,18 @@ async def is_alone(runner: ThreadRunner, stack: AsyncExitStack) -> bool:
 
 
 def _turn_with(message: HumanMessage, values: Values) -> int:
-    """Return the number of the turn that the message has joined, 0 if it has joined none."""
+    """Return the number of the turn that the message has joined, 0 if it has joined no turn."""
     messages = reversed(values.get("messages") or [])
     return next((turn_number(each) for each in messages if each.id == message.id), 0)
 
 
 def _number_to_join(runner: ThreadRunner, message: HumanMessage, values: Values) -> int:
-    """Refuse a message that could not be sent word for word; return the turn it will join.
+    """Return the number of the turn that a message will join. Raise an error if the message cannot
+    be sent word for word.
 
-    The message would be sent with the settings of the running turn, so the smaller of the two
-    limits applies. A sender who withholds every cell cannot join a turn that shows cells.
+    The message is sent with the settings of the running turn, so the smaller of the two limits
+    applies. Raises `NotPrivateError` if the sender withholds all cells from models but the running
+    turn shows cells.
     """
     running = turn_of(values)
     context = runner.context
@@ -102,7 +106,7 @@ def _number_to_join(runner: ThreadRunner, message: HumanMessage, values: Values)
 
 
 def unread_messages(runner: ThreadRunner, readers: Sequence[RunReader]) -> list[BaseMessage]:
-    """Return the detached messages that the finished turn did not read."""
+    """Return the messages for which nobody waits and which the finished turn did not read."""
     store = runner.graph.store
     if store is None or not readers or not readers[-1].settled:
         return []

@@ -1,4 +1,4 @@
-"""LangGraph's stream of one run as events."""
+"""Turn LangGraph's stream of one run into events."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
@@ -28,15 +28,17 @@ from longtable.nodes.state import FOOTER, UNDER_WAY, VOICE_TASK, State, Turn, tu
 from longtable.nodes.team.mode_hook import answer_text
 
 INTERRUPT = "__interrupt__"
-"""Key, among a stream's updates, of the interrupts with which a run stopped."""
+"""The key of the interrupts that stopped a run, in the updates of a stream."""
 
 
 class RunReader:
-    """LangGraph's stream of one run as events. `settled`: the run has closed its turn.
+    """Turns LangGraph's stream of one run into events. `settled` is True once the run has closed
+    its turn.
 
-    `values`: the thread's values if the run continues a turn. Answers that voices gave before are
-    part of the turn's `answer` and are not sent twice. `made`: updates of voices whose step is not
-    done because their run was killed.
+    `values` are the values of the thread if the run continues a turn. The turn's `answer` also
+    contains answers that voices gave before this run, but their texts are not sent again. `made`
+    are the updates of voices that were asked at the same time, in a step that did not end because
+    its run was killed.
     """
 
     def __init__(
@@ -48,23 +50,23 @@ class RunReader:
         self.turn: Turn = {}
         self.voices: list[SpokenAnswer] = []
         self.answers: list[AIMessage] = []
-        """The voices' answers, as the transcript has them."""
+        """The answers of the voices, as they stand in the transcript."""
         self.tokens: ReportedTokens | None = None
         self.ahead: dict[str, Any] = {}
         self.speaking = ""
-        """The voice whose heading came last."""
+        """The voice whose heading was sent last."""
         self.made = made or {}
         self.headings: dict[str, VoiceStarted] = {}
         self.first = ""
         self.later = dict[str, list[Event]]()
-        """Waiting events of voices that are asked at the same time and come after the first
-        unfinished one, by voice.
+        """Events that are held back, by voice. They belong to voices that were asked at the same
+        time and come after the first unfinished voice.
         """
         self.writes_text = False
-        """Whether the first unfinished voice is in the middle of a text."""
+        """Whether a text of the first unfinished voice is being streamed."""
         self.done: set[str] = set()
         self.heard: set[str] = set()
-        """Voices whose answer was sent as events, in this run or before."""
+        """Voices whose answer has been sent as events, in this run or an earlier one."""
         if values is not None and turn_of(values).get("status") in UNDER_WAY:
             self._go_on(values)
 
@@ -80,12 +82,12 @@ class RunReader:
             self.headings[id_] = _heading(id_, voice["name"])
 
     def begin(self) -> Iterator[Event]:
-        """Yield the answers that voices had given when the run before was killed."""
+        """Yield the answers that voices had given when the previous run was killed."""
         for said in self._answered(self.made):
             yield from self._told(said)
 
     def _told(self, said: SpokenAnswer) -> Iterator[Event]:
-        """Yield an answer whose text did not stream in this run, unless it was already sent."""
+        """Yield an answer that was not streamed in this run, unless it was already sent."""
         if said["voice"] in self.heard:
             return
         self.heard.add(said["voice"])
@@ -94,8 +96,8 @@ class RunReader:
         yield cast("Event", {**token, "voice": said["voice"]})
 
     def _answered(self, made: Mapping[str, Update]) -> list[SpokenAnswer]:
-        """Return the answers of voices that were asked at the same time and whose turn has not come
-        yet.
+        """Return the answers in updates of voices that were asked at the same time, as far as they
+        belong to this turn. These answers are made but not yet in the transcript.
         """
         results = [
             result
@@ -106,11 +108,11 @@ class RunReader:
         return [*map(_spoken, answers_in(messages))]
 
     def read(self, mode: str, payload: Any) -> Iterator[Event]:
-        """Yield the events of a part of the stream.
+        """Yield the events of one part of the stream.
 
-        If voices are asked at the same time, events of the first unfinished voice are passed on at
-        once. Events of another voice are passed on together, once it is done and the first is not
-        in the middle of a text.
+        If voices are asked at the same time, the events of the first unfinished voice are passed on
+        at once. The events of another voice are passed on all together, once this voice is done and
+        no text of the first voice is being streamed.
         """
         for event in self._events(mode, payload):
             queue = self.later.get(str(event.get("voice")))
@@ -127,12 +129,12 @@ class RunReader:
                 yield from self._queued(voice)
 
     def _queued(self, voice: str) -> Iterator[Event]:
-        """Yield the events of a voice that have waited."""
+        """Yield the events of a voice that were held back."""
         for event in self.later.pop(voice):
             yield from self._headed(event)
 
     def _headed(self, event: Event) -> Iterator[Event]:
-        """Yield an event. If another voice spoke last, the heading of the event's voice comes
+        """Yield an event. If another voice spoke last, the heading of this event's voice comes
         first.
         """
         voice = str(event.get("voice") or "")
@@ -210,8 +212,8 @@ class RunReader:
                 yield cast("Event", {**waiting.event, **whose})
 
     def _notice(self, message: BaseMessage) -> Iterator[Event]:
-        """Yield the notice of `settle` for a voice or the mode. Without a team the notice is part
-        of the answer.
+        """Yield a notice that `settle` wrote for a voice or the mode. Without a team, nothing is
+        yielded, because the notice is the answer.
         """
         voice = mark_of(message, VOICE)
         if voice is None:
@@ -271,7 +273,7 @@ UNDER_A_HEADING = (
     "chart",
     "unsupported_numbers",
 )
-"""Events of a voice that people see below its name."""
+"""Events of a voice that people see below the name of the voice."""
 
 
 def _heading(voice: str, name: str) -> VoiceStarted:
@@ -291,7 +293,7 @@ def _added(sum_so_far: ReportedTokens | None, call: ReportedTokens | None) -> Re
 
 
 def answers_in(messages: Iterable[BaseMessage]) -> list[AIMessage]:
-    """Return the answers of a team's voices among messages, in order."""
+    """Return the answers of a team's voices among these messages, in order."""
     return [
         message
         for message in messages

@@ -1,5 +1,5 @@
-"""Run the graph on one thread: load and change its state, read a run's stream as events and their
-answer.
+"""Run the graph on one thread: load and change its state, and read the stream of a run as events
+and their answer.
 """
 
 import asyncio
@@ -68,22 +68,22 @@ if TYPE_CHECKING:
     from longtable.graph.wiring.step import Step
 
 PREPARE = "prepare"
-"""The node that makes room for the next turn."""
+"""The node that prepares room in the context for the next turn."""
 MOST_AT_ONCE = 32
-"""Most tasks of one run that LangGraph runs at the same time."""
+"""The most tasks of one run that LangGraph runs at the same time."""
 MODES = ["messages", "custom", "updates"]
 WhenBusy = Literal["queue", "reject", "steer"]
-"""What a turn does if another turn holds the thread: wait, raise `ThreadBusyError`, or join that
-turn.
+"""What a turn does if another turn holds the thread: wait, raise `ThreadBusyError`, or join the
+other turn.
 """
 Result = TypeVar("Result")
 GraphInput = Input | Command[Any] | None
-"""None resumes the turn where it stopped."""
+"""The input of a run. None resumes the turn where it stopped."""
 
 
 @dataclass
 class ThreadRunner:
-    """One thread of a compiled graph, as one caller sees it."""
+    """One thread of a compiled graph, with the settings of one caller."""
 
     graph: Graph
     thread_id: str
@@ -91,7 +91,7 @@ class ThreadRunner:
     context: Context
     when_busy: WhenBusy
     locked: bool = False
-    """The caller holds the thread already."""
+    """Whether the caller already holds the thread's lock."""
     how: Execution = SYNC
 
     # -- the thread ---------------------------------------------------------------------------
@@ -103,19 +103,21 @@ class ThreadRunner:
 
     @property
     def waits(self) -> bool:
-        """Return whether a caller waits for a thread that another caller holds."""
+        """Return whether the caller waits if another caller holds the thread."""
         return self.when_busy != "reject"
 
     def alone(self) -> AbstractContextManager[None]:
-        """Return a block in which no other turn or change of this thread runs, in any process."""
+        """Return a context manager. Inside it no other turn or change of this thread runs, in any
+        process.
+        """
         if self.locked:
             return nullcontext()
         return self.locks.locked(self.thread_id, wait=self.waits)
 
     @storage_errors()
     def state(self) -> StateSnapshot:
-        """Return the thread's state. Raises `ThreadNotFoundError` for another owner's thread, and
-        `LostMessagesError`.
+        """Return the thread's state. Raises `ThreadNotFoundError` if the thread belongs to another
+        owner, `LostMessagesError` if messages are gone.
         """
         entry = self._entry()  # before the state: others may write while it is read
         state = load_state(self.graph, self.config)
@@ -126,8 +128,8 @@ class ThreadRunner:
         return state
 
     def _entry(self) -> Mapping[str, Any]:
-        """Return the thread's item of the index. It is empty if there is none, if the store fails,
-        or if an older checkpoint of the thread is read.
+        """Return the thread's entry in the index. It is empty if there is none, if the store fails,
+        or if the config names a particular checkpoint.
         """
         if self.graph.store is not None and "checkpoint_id" not in self.config["configurable"]:
             with suppress(Exception):
@@ -135,14 +137,14 @@ class ThreadRunner:
         return {}
 
     def values(self, state: StateSnapshot | None = None) -> Values:
-        """Return the thread's values. Raises `ThreadNotFoundError`."""
+        """Return the thread's values. Raises `ThreadNotFoundError` if there is no such thread."""
         state = state or self.state()
         if state.created_at is None:
             raise ThreadNotFoundError(self.thread_id)
         return values_of(state)
 
     def resting(self, state: StateSnapshot) -> Values:
-        """Return the values of a thread without an unfinished turn. Raises `TurnPendingError`."""
+        """Return the values of a thread. Raises `TurnPendingError` if it has an unfinished turn."""
         values = self.values(state)
         if is_pending(state):
             raise TurnPendingError(self.thread_id)
@@ -151,10 +153,12 @@ class ThreadRunner:
     def change(
         self, decide: Callable[[Values], tuple[Result, Update]], *, mid_turn: bool = False
     ) -> Result:
-        """Write what `decide` makes of the thread's values, as a step of its own.
+        """Write the update that `decide` makes from the thread's values, as a separate step. Return
+        the result of `decide`.
 
-        Raises `TurnPendingError` in the middle of a turn. `mid_turn`: also allowed in a turn whose
-        model call failed; that turn then counts again and asks again with the change.
+        Raises `TurnPendingError` if a turn is unfinished. With `mid_turn`, the change is also
+        allowed if the turn's model call failed. The turn then counts its next call again, so that
+        the call contains the change.
         """
         with storage_errors(), self.alone():
             self.keep_interrupted()
@@ -166,10 +170,11 @@ class ThreadRunner:
             return result
 
     def keep_interrupted(self) -> None:
-        """Store the work that a killed run had not stored yet, without calling model or tool.
+        """Store the work that a killed run had done but not stored, without calling a model or a
+        tool.
 
-        Otherwise new input would drop it: a user message that `ingest` has not taken in, or the
-        result of a finished step that has no checkpoint yet.
+        New input would drop this work: a user message that `ingest` has not taken in, or the result
+        of a finished step that has no checkpoint yet.
         """
         for _ in range(4):
             state = self.state()
@@ -179,16 +184,16 @@ class ThreadRunner:
             self._go_on(interrupt_before="*")
 
     def _keep_voices(self, state: StateSnapshot) -> None:
-        """Store the updates of voices that a killed run had asked at the same time. Their step is
-        not done, so new input would drop the updates.
+        """Store the updates of voices that a killed run had asked at the same time. Their step did
+        not end, so new input would drop these updates.
         """
         if made := self.made_by_voices(state):
             ahead = {**(values_of(state).get("ahead") or {}), **made}
             self.write({"ahead": ahead}, "estimate")
 
     def made_by_voices(self, state: StateSnapshot) -> dict[str, Update]:
-        """Return the updates of voices that were asked at the same time, by voice, if their step is
-        not done; empty if no such step is next.
+        """Return the updates of voices that were asked at the same time, by voice, if their step
+        did not end. Empty if the next step does not ask voices.
         """
         saver = self.graph.checkpointer
         if "respond" not in state.next or not isinstance(saver, BaseCheckpointSaver):
@@ -202,13 +207,13 @@ class ThreadRunner:
         )
 
     def write(self, update: Update, node: str) -> None:
-        """Write an update as if the node had returned it."""
+        """Write an update as if `node` had returned it."""
         self.graph.update_state(self.config, update, as_node=node)
 
     def _at_rest(self) -> bool:
-        """Return whether no turn was interrupted, without loading the thread's messages.
+        """Return whether the thread has no interrupted turn. The thread's messages are not loaded.
 
-        Raises `ThreadNotFoundError` for another owner's thread.
+        Raises `ThreadNotFoundError` if the thread belongs to another owner.
         """
         saver = self.graph.checkpointer
         if not isinstance(saver, BaseCheckpointSaver):
@@ -226,7 +231,9 @@ class ThreadRunner:
             return is_at_rest(self.graph, newest)
 
     def make_ready(self) -> None:
-        """Bring the thread to rest; a new message rejects the queries that wait for approval."""
+        """Bring the thread to rest, so that it can take a new message. Queries that wait for
+        approval are rejected.
+        """
         if self._at_rest():
             return
         self.keep_interrupted()
@@ -238,11 +245,11 @@ class ThreadRunner:
 
     @property
     def step_after_answer(self) -> "Step | None":
-        """Return the step that makes room for the next turn, if it may wait for a model and can run
-        after the answer.
+        """Return the step `prepare` if it can run after the answer was sent, and may wait for a
+        model. Otherwise return None.
 
-        It cannot run after the answer if the saver or store is bound to an event loop, since the
-        loop may end first.
+        The step cannot run after the answer if the saver or store is bound to an event loop,
+        because the loop may end first.
         """
         from longtable.graph.wiring.step import Step
 
@@ -255,8 +262,8 @@ class ThreadRunner:
         return None if bound else node.bound
 
     def make_room(self, job: Background) -> None:
-        """Run the step that a run has left over, unless another turn came first or the work was
-        dropped.
+        """Run the step `prepare` that a run left undone. Do nothing if another turn came first or
+        the job was dropped.
         """
         state = self.state()
         step = self.step_after_answer
@@ -281,11 +288,11 @@ class ThreadRunner:
     # -- runs ---------------------------------------------------------------------------------
 
     async def work(self, call: Callable[[], Result]) -> Result:
-        """Make a call that blocks."""
+        """Run a blocking call in the way that fits `how`."""
         return await self.how.call(call, lambda: in_thread(call))
 
     async def run(self, graph_input: GraphInput, reader: RunReader) -> AsyncGenerator[Event, None]:
-        """Run the graph and yield events, the last an `answer`."""
+        """Run the graph and yield events; the last one is an `answer`."""
         run: Any = self.graph.astream if self.how.on_loop else self.graph.stream
         # LangGraph's own bound is the machine's cores and four: a team would wait for places.
         config = RunnableConfig(**{"max_concurrency": MOST_AT_ONCE, **self.config})
@@ -320,14 +327,14 @@ class ThreadRunner:
             yield event
 
     def _check_end(self) -> None:
-        """Raise `DamagedThreadError` if a turn has no end but nothing of it is left to run."""
+        """Raise `DamagedThreadError` if a turn did not end although no node is left to run."""
         if not self.state().next:
             raise DamagedThreadError(
                 self.thread_id, what="its newest checkpoint", why="a turn came to no end"
             )
 
     def _check_view(self) -> None:
-        """Raise `DamagedThreadError` if no view can be made of the thread."""
+        """Raise `DamagedThreadError` if no view can be made from the thread's state."""
         with readable(self.thread_id):
             next_view(self.state().values, self.context)
 
@@ -338,11 +345,11 @@ async def _as_async(parts: Iterable[Any]) -> AsyncGenerator[Any, None]:
 
 
 async def _cancel_once(parts: AsyncIterator[Any]) -> AsyncGenerator[Any, None]:
-    """Yield a run's parts, each step in a task of its own. If the reader is cancelled, the task is
-    cancelled only once and can then close what it has open.
+    """Yield the parts of a run, and run each step in a separate task. If the reader is cancelled,
+    this task is cancelled only once, so that it can close what it has open.
 
-    A reader in a cancel scope of anyio, as Starlette's streams are, is cancelled again at each
-    `await`. That kept LangGraph's loop from cancelling its tasks, and the run went on writing
+    A reader in a cancel scope of anyio, such as a stream of Starlette, is cancelled again at each
+    `await`. This kept LangGraph's loop from cancelling its tasks, and the run went on writing
     without the thread's lock.
     """
     context = copy_context()
@@ -361,4 +368,4 @@ async def _cancel_once(parts: AsyncIterator[Any]) -> AsyncGenerator[Any, None]:
 
 
 DrawChart = Callable[[str, Mapping[str, object]], Chart]
-"""Draws the result that a handle names by a spec: `Conversation.chart`."""
+"""Draws the result of a handle by a spec, as `Conversation.chart` does."""

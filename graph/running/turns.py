@@ -1,12 +1,12 @@
-"""Turns: run one, finish one that was overtaken, or hand a message to the running one.
+"""Turns: run one, finish one that was overtaken, or hand a message to the running turn.
 
-Each function waits only through the execution of its runner, so it serves callers that block and
-callers that await.
+The functions wait only by means of their runner's execution, so the same code serves callers that
+block and callers that await.
 
-Whoever sent a message to a running turn waits until it has joined the turn. If the turn ended
-without it, the sender takes the thread and the message is a turn like any other. A sender that does
-not wait (`detached`), or that reads the very stream of that turn, leaves the message to whoever has
-the thread, and they run it next.
+The sender of a message to a running turn waits until the message has joined the turn. If the turn
+ends without it, the sender takes the thread and runs the message as a turn of its own. A sender
+that does not wait (`detached`), or that reads the stream of this very turn, leaves the message. The
+caller that holds the thread then runs it as the next turn.
 """
 
 import asyncio
@@ -57,13 +57,15 @@ from longtable.store.leases import GRACE_SECONDS
 from longtable.store.storage_errors import storage_errors
 
 TRIES = 30
-"""How often a turn is run again if other runs overtake it each time."""
+"""How often a turn is run again if another run overtakes it each time."""
 _detached: set[asyncio.Task[None]] = set()
-"""Turns that go on without their readers."""
+"""Tasks of turns that run on although their reader may have left."""
 
 
 def iterate(events: Events) -> Iterator[Event]:
-    """Yield from a turn whose execution is `SYNC`; close it with this generator."""
+    """Yield the events of a turn whose execution is `SYNC`. When this generator is closed, the turn
+    is closed too.
+    """
     try:
         while True:
             yield complete(cast("Any", anext(events)))
@@ -76,8 +78,8 @@ def iterate(events: Events) -> Iterator[Event]:
 def ask(
     runner: ThreadRunner, question: Question | None, answer: Any, waiting_id: str | None
 ) -> Events:
-    """Run a turn that begins with a question, or continue the waiting turn; see
-    `Conversation.stream`.
+    """Run a turn that begins with a question, or continue the waiting turn, as
+    `Conversation.stream` does.
     """
     return ending_with_failed(
         _turn_events(runner, question, answer, waiting_id),
@@ -131,14 +133,14 @@ async def _turn_events(
 
 
 def steer(runner: ThreadRunner, text: str, *, wait: bool) -> Events:
-    """Hand a text to the running turn; see `Conversation.steer`."""
+    """Hand a text to the running turn, as `Conversation.steer` does."""
     message = _message(runner, Question(text))
     return steering_events(runner, message, _one_turn, wait=wait)
 
 
 def _message(runner: ThreadRunner, question: Question) -> HumanMessage:
-    """Return a new message. Faults that need no token count are refused here, before anything is
-    written.
+    """Return a new message. Faults that can be found without counting tokens are raised here,
+    before anything is written.
     """
     message = question.message()
     check_input([message], runner.context, None)
@@ -146,7 +148,7 @@ def _message(runner: ThreadRunner, question: Question) -> HumanMessage:
 
 
 def _is_known(runner: ThreadRunner, question: Question | None) -> bool:
-    """Return whether a question was sent before."""
+    """Return whether the thread already has a message with this question's id."""
     if question is None or question.id is None:
         return False
     return (
@@ -165,9 +167,11 @@ def _continuation(
     *,
     resent: bool,
 ) -> tuple[GraphInput, list[BaseMessage]] | AnswerEvent | None:
-    """Return the graph's input and the user messages of the waiting turn, None if no turn waits.
+    """Return the graph's input and the user messages of the turn to run. Return None if there is no
+    turn to run.
 
-    If a `message` was sent before, return its answer, or the turn that it opened; else a new turn.
+    If a `message` with the same id was sent before, return its answer, or continue the turn that it
+    opened. Otherwise it opens a new turn. Without a message, continue the waiting turn.
     """
     if message is not None and not resent:
         return Input(messages=[message]), [message]
@@ -203,7 +207,7 @@ def _continuation(
 
 
 async def finishing(events: Events) -> Events:
-    """Yield a turn's events. The turn runs in a task of its own and goes on if its reader
+    """Yield the events of a turn that runs in a separate task, so that it goes on if its reader
     leaves.
     """
     unread: asyncio.Queue[Event | None] = asyncio.Queue()
@@ -233,11 +237,12 @@ def _ended(task: asyncio.Task[None]) -> None:
 async def resumed(
     runner: ThreadRunner, graph_input: GraphInput, messages: Sequence[BaseMessage]
 ) -> Events:
-    """Run or continue a turn on a locked thread, then run the messages that others left meanwhile.
+    """Run or continue a turn on a locked thread. Then run the messages that other callers left in
+    the meantime.
 
-    `messages`: the user messages of the turn, empty if they are not yet stored. First come the
-    events of the compaction after the last turn. The one after this turn starts when the caller
-    releases the thread.
+    `messages` are the user messages of the turn, empty if they are not stored yet. The first events
+    are those of the compaction after the previous turn. The compaction after this turn starts when
+    the caller releases the thread.
     """
     for event in runner.locks.events_of(runner.thread_id):
         yield event
@@ -265,12 +270,12 @@ async def resumed(
 
 
 def _one_turn(runner: ThreadRunner, message: HumanMessage) -> Events:
-    """Run a message as a turn."""
+    """Run a message as a turn on a locked thread."""
     return resumed(runner, Input(messages=[message]), [message])
 
 
 async def compaction(runner: ThreadRunner) -> Events:
-    """Compact once the thread is free."""
+    """Compact the thread as soon as it is free."""
     async with AsyncExitStack() as stack:
         stack.enter_context(storage_errors())
         await stack.enter_async_context(alone(runner, wait=runner.waits))
@@ -282,7 +287,7 @@ async def compaction(runner: ThreadRunner) -> Events:
 
 
 def _compaction(runner: ThreadRunner) -> Command[str]:
-    """Bring the thread to rest and return the command that compacts it."""
+    """Bring the thread to rest, and return the command that compacts it."""
     runner.keep_interrupted()
     if update := leftover_update(runner.state()):
         runner.write(update, "prepare")
@@ -295,10 +300,12 @@ async def _until_done(
     rest_after: Callable[[ThreadBusyError | None], Rest],
     readers: list[RunReader],
 ) -> Events:
-    """Run the graph; if another run overtakes it, wait for the thread and run what is left.
+    """Run the graph. If another run overtakes it, wait for the thread and run what is left of the
+    turn.
 
-    That happens if this process stood still for longer than its lease, if its lease connection was
-    cut, or if a bare run of the graph did not wait. Each run appends its reader to `readers`.
+    A run is overtaken if this process stood still for longer than its lease, if the connection of
+    its lease was cut, or if a bare run of the graph did not wait. Each run appends its reader to
+    `readers`.
     """
     overtaken: ThreadBusyError | None = None
     for attempt in range(TRIES):
@@ -325,7 +332,7 @@ async def _until_done(
 
 
 def _reader_within_turn(runner: ThreadRunner) -> RunReader:
-    """Return the reader of a run that continues a turn."""
+    """Return the reader for a run that continues a turn."""
     state = runner.state()
     return RunReader(values_of(state), runner.made_by_voices(state))
 
@@ -336,7 +343,7 @@ def _next_run(
     messages: Sequence[BaseMessage],
     overtaken: ThreadBusyError | None,
 ) -> Rest:
-    """Bring the thread to rest and return the input and messages of the next run."""
+    """Bring the thread to rest, and return the input and messages of the next run."""
     rest = Rest(graph_input)
     if overtaken is not None:
         runner.keep_interrupted()

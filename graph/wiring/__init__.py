@@ -1,1 +1,1 @@
-"""Build the graph: its nodes and edges, the call config, and the models that answer."""
+"""Build the graph: its nodes and edges, the settings of each call, and the models that answer."""

@@ -23,7 +23,7 @@ from longtable.tools.pin_tools import PIN_NAMES, pin_tools
 
 
 def model_name(model: BaseChatModel) -> str:
-    """Return the name a model goes by at its provider, "" when it does not say."""
+    """Return the name that a model has at its provider, "" if the model does not tell it."""
     for attribute in ("model_name", "model"):
         name = getattr(model, attribute, None)
         if isinstance(name, str):
@@ -32,15 +32,15 @@ def model_name(model: BaseChatModel) -> str:
 
 
 def prepared(model: BaseChatModel) -> BaseChatModel:
-    """Return the model as one that reports usage and keeps reasoning."""
+    """Return the model wrapped so that it reports usage and keeps its reasoning."""
     return with_reasoning_kept(with_usage(model))
 
 
 def summary_writer(
     model: BaseChatModel, summarizer: BaseChatModel | Literal[False] | None
 ) -> BaseChatModel | None:
-    """Return the model that writes summaries, None if code writes them. Raises `ConfigError` for
-    anything that is not a model.
+    """Return the model that writes summaries, None if code writes them. Raises `ConfigError` if
+    `summarizer` is not a model, None or False.
     """
     if summarizer is None:
         return model if getattr(model, "writes_summaries", True) else None
@@ -54,25 +54,27 @@ def summary_writer(
 
 @dataclass(frozen=True)
 class ToolOffer:
-    """The tools of a graph, and those that each of its voices is offered."""
+    """The tools of a graph, and which of them each voice is offered."""
 
     all: Sequence[BaseTool]
     tools: Sequence[BaseTool]
-    """Tools offered without a team; empty for a model that calls no tools."""
+    """The tools that are offered without a team; empty if the model cannot call tools."""
     pinning: Sequence[BaseTool]
-    """`remember` and `forget` if they are offered."""
+    """The tools `remember` and `forget`, if they are offered."""
     marker: bool
-    """The model calls no tools: it asks for earlier messages by a marker."""
+    """Whether the model cannot call tools, so that it asks for earlier messages by a marker in its
+    text.
+    """
     by_persona: Mapping[str, Sequence[BaseTool]] = field(default_factory=dict)
-    """Tools by persona, without the tools for pins."""
+    """The tools of each persona, without the tools for pins."""
 
     def of(self, persona: str) -> Sequence[BaseTool]:
-        """Return the tools of a persona, "" for the one voice of a graph without a team."""
+        """Return the tools of a persona. "" stands for the only voice of a graph without a team."""
         return self.by_persona.get(persona, self.tools)
 
     @property
     def by_name(self) -> dict[str, BaseTool]:
-        """Return every tool that may be called."""
+        """Return every tool that may be called, by name."""
         of_personas = chain.from_iterable(self.by_persona.values())
         return {tool.name: tool for tool in [*self.all, *self.pinning, *of_personas]}
 
@@ -95,8 +97,8 @@ def tool_offer(
     pins: bool | None,
     team: Team | None,
 ) -> ToolOffer:
-    """Return which voice is offered which of these tools. `check_sql` is included if a persona
-    names it. Raises `ConfigError` for two tools of one name.
+    """Return which of these tools each voice is offered. `check_sql` is added if a persona names
+    it. Raises `ConfigError` if two tools have the same name.
     """
     personas = team.personas.values() if team else ()
     names = [tool.name for tool in tools]
@@ -124,9 +126,9 @@ def answerer_lines(
     offer: ToolOffer,
     team: Team | None,
 ) -> dict[tuple[str, str], list[Answerer]]:
-    """Return the models that answer, by persona ("" without a team) and by the name with which a
-    run chooses the model. Each list holds the model, then those that answer if the one before
-    fails.
+    """Return the models that answer, by persona and by the name with which a run chooses the model.
+    Without a team, the persona is "". Each list holds the model itself, and then the models that
+    answer if the previous one fails.
     """
 
     def answerer(model: BaseChatModel, persona: str) -> Answerer:
@@ -155,7 +157,7 @@ def answerer_lines(
 def with_tools(
     model: BaseChatModel, tools: Sequence[BaseTool]
 ) -> tuple[Runnable[LanguageModelInput, BaseMessage], bool]:
-    """Return the model with its tools, and whether it takes tools at all."""
+    """Return the model with its tools, and whether the model can take tools."""
     try:
         return (model.bind_tools(list(tools)) if tools else model), True
     except NotImplementedError:

@@ -1,4 +1,4 @@
-"""Wire the conversation: nodes and edges, nothing else."""
+"""Wire the nodes and edges of the conversation, nothing else."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -80,12 +80,12 @@ OPTIONAL_KINDS: Mapping[str, type] = {
     "policy": CompactionPolicy,
     "team": Team,
 }
-"""Types of the arguments of `build_graph` that may be None."""
+"""The types of those arguments of `build_graph` that may also be None."""
 
 
 @dataclass(frozen=True)
 class _Wiring:
-    """A node, and the count of the next call that follows it in the same step."""
+    """A node, and a count of the next call if the node makes one at its end."""
 
     node: Node
     counting: Counting | None = None
@@ -113,33 +113,36 @@ def build_graph(
     clock: Callable[[], datetime] = _now,
     **old: Never,
 ) -> ConversationGraph:
-    """Return the uncompiled graph; `graph.compile(checkpointer=..., store=...)` is the caller's.
+    """Return the uncompiled graph. The caller compiles it: `graph.compile(checkpointer=...,
+    store=...)`.
 
     Args:
-        model: Answers. Its limit is looked up when a run starts; `Context.model_limit` may set it.
-            A model that cannot bind tools answers without them.
-        database: Brings its tools.
-        tools: Further tools. A name given twice raises `ConfigError`.
-        team: Personas that answer, and their mode; None for one voice. A team of which a persona
-            names check_sql is offered it.
+        model: The model that answers. Its limit is looked up when a run starts, unless
+            `Context.model_limit` sets it. A model that cannot bind tools answers without them.
+        database: The database to ask, which brings its own tools.
+        tools: Further tools. Two tools with the same name raise `ConfigError`.
+        team: The personas that answer, and their mode; None for a single voice. If a persona names
+            check_sql, this tool is offered to it.
         summarizer: Who writes the summaries: None for `model`, False for code, another model, or a
-            `Summarizer` that also says in how many seconds and by which prompt.
+            `Summarizer`, which also sets a time limit and a prompt.
         policy: When and how the conversation is compacted.
-        memory_tools: Whether the model may recall originals, and pin.
-        results: Keeps every whole result under a handle that the model is told, for
-            `fetch_result`, `show_chart` and `Conversation.result`.
-        models: Those that a run may choose by name in place of `model` (`Context.model`). With
-            `summarizer=None` each writes its own summaries.
-        fallbacks: Answer in their order if the model before them fails before its answer begins.
-        hooks: Each a `ContextProvider` (material for the calls of one turn, which is not kept), a
-            strategy (a way of writing memory for `policy` to name), `ArchiveFiles` (written before
-            each compaction), or a `Footer` below the answers.
-        limits: Turns of an owner, the size of a request, and which queries are costly.
-        operator: Settings that no run's context loosens (`Context.within`), for servers whose
-            clients send the context. A `Conversation` with a client's context shows the same views
-            as the runs if it gets `context.within(operator)`.
+        memory_tools: Whether the model may recall original messages, and pin statements.
+        results: Where whole results are kept. The model is told their handles, for `fetch_result`,
+            `show_chart` and `Conversation.result`.
+        models: Models that a run may choose by name instead of `model` (`Context.model`). With
+            `summarizer=None` each of them writes its own summaries.
+        fallbacks: Models that answer, in this order, if the model before them fails before its
+            answer begins.
+        hooks: Each is a `ContextProvider` (material for the calls of one turn, which is not kept),
+            a strategy (a way of writing memory, which `policy` names), `ArchiveFiles` (files
+            written before each compaction), or a `Footer` below the answers.
+        limits: How many turns an owner may begin, how large a request may be, and which queries
+            are costly.
+        operator: Settings that the context of a run cannot loosen (`Context.within`), for servers
+            whose clients send the context. So that a `Conversation` shows the same views as such
+            a run, give it `context.within(operator)`.
         clock: Returns the current time.
-        old: Arguments of earlier versions; each raises `ConfigError` with its new place.
+        old: Arguments of earlier versions. Each raises `ConfigError` with its replacement.
     """
     check_no_old_arguments([*old])
     _check_types(model, tools, database=database, policy=policy, team=team)
@@ -167,17 +170,21 @@ def build_graph(
 
 @dataclass(frozen=True, kw_only=True)
 class _Parts:
-    """The parts from which the nodes are made."""
+    """The parts that the nodes are made from."""
 
     models: Mapping[str, BaseChatModel]
-    """Models by the name that a run may choose, "" for the graph's own."""
+    """The models by the name with which a run may choose one; "" is the name of the graph's own
+    model.
+    """
     fallbacks: Sequence[BaseChatModel]
     database: Database | None
     team: Team | None
     policy: CompactionPolicy
     summarizer: Summarizer
     writers: Mapping[str, BaseChatModel | None]
-    """Who writes the summaries of each model's conversations; None: code."""
+    """For each model, the model that writes the summaries of its conversations. None means that
+    code writes them.
+    """
     offer: ToolOffer
     results: "ResultStore | None"
     hooks: Hooks
@@ -187,7 +194,7 @@ class _Parts:
 
     @cached_property
     def plans(self) -> CallPlans:
-        """Return the plans that all nodes share."""
+        """Return the plans of calls, which all nodes share."""
         return CallPlans(self.team)
 
 
@@ -199,7 +206,7 @@ def _offer(
     memory_tools: MemoryTools,
     team: Team | None,
 ) -> ToolOffer:
-    """Return the tools of the graph, and which voice is offered which."""
+    """Return the tools of the graph, and which of them each voice is offered."""
     known: list[BaseTool] = []
     if database:
         known += database_tools(database)
@@ -218,7 +225,7 @@ def _offer(
 
 
 def _nodes(parts: _Parts) -> dict[str, _Wiring]:
-    """Return the steps by name, and where the next call is counted at their end."""
+    """Return the nodes by name. Some of them count the next call at their end."""
     team = parts.team
     compactor = _compactor(parts)
     estimate = Estimate(parts.clock, parts.plans)
@@ -312,7 +319,7 @@ def _check_types(model: object, tools: Sequence[object], **others: object) -> No
 def _known_strategies(
     strategies: Sequence[Strategy], policy: CompactionPolicy, team: Team | None
 ) -> dict[str, Strategy]:
-    """Return the strategies by name. Raises `ConfigError` if a policy asks for another one."""
+    """Return the strategies by name. Raises `ConfigError` if a policy names an unknown strategy."""
     built_in: list[Strategy] = [Rolling(), Topics()]
     known = {strategy.name: strategy for strategy in [*built_in, *strategies]}
     of_mode = team.mode.policy if team else None
@@ -342,7 +349,7 @@ def _wired(operator: Context, nodes: Mapping[str, _Wiring]) -> ConversationGraph
 
 
 class _Builder(StateGraph[State, Context, Input, State]):
-    """A graph whose threads a person may edit once it is compiled."""
+    """A graph builder. In the compiled graph, a person may edit threads."""
 
     def compile(
         self, *args: Any, **kwargs: Any

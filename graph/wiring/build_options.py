@@ -24,9 +24,9 @@ MOST_SECONDS = 86_400
 class Summarizer:
     """Who writes the summaries, and how.
 
-    `model`: None for the conversation's model, unless that model declares that it writes no
-    summaries (`writes_summaries = False`); False for code. `seconds`: the longest one call may
-    take. `prompt` replaces the built-in instructions.
+    `model`: None means the conversation's model; if that model declares that it writes no summaries
+    (`writes_summaries = False`), code writes them. False also means code. `seconds`: the longest
+    that one call may take. `prompt` replaces the built-in instructions.
     """
 
     model: BaseChatModel | Literal[False] | None = None
@@ -43,12 +43,12 @@ class Summarizer:
 
 @dataclass(frozen=True, kw_only=True)
 class MemoryTools:
-    """The tools by which the model reaches its memory.
+    """The tools with which the model reaches its memory.
 
-    `recall`: the model can search compacted messages; a model that calls no tools asks by a marker.
-    `pins`: the model can pin the user's standing statements with `remember` and `forget`, if its
-    limit is at least 8,000 tokens. With None it can, unless it writes no summaries or tools of
-    yours have these names.
+    `recall`: the model can search compacted messages. A model that cannot call tools asks by a
+    marker in its text. `pins`: the model can pin the user's standing statements with `remember` and
+    `forget`, if its limit is at least 8,000 tokens. None means yes, unless the model declares that
+    it writes no summaries or your own tools have these names.
     """
 
     recall: bool = True
@@ -58,7 +58,7 @@ class MemoryTools:
 @dataclass(frozen=True, kw_only=True)
 class Limits:
     """Limits of turns, requests and queries: how many turns an owner may begin, how large a request
-    may be, and from which size a query waits for approval.
+    may be, and how costly a query must be to wait for approval.
     """
 
     rate: RateLimit | None = None
@@ -73,23 +73,24 @@ class Limits:
 
 @dataclass(frozen=True)
 class Footer:
-    """A text below each answer, for people; no model is sent it.
+    """A text below each answer, for people. No model is sent this text.
 
-    `text` returns it from the thread's id and the messages of the turn, "" for nothing.
+    `text` is a function that returns it for the thread's id and the messages of the turn; "" means
+    no text.
     """
 
     text: Callable[[str, Sequence[BaseMessage]], str]
 
 
 Hook = ContextProvider | Strategy | ArchiveFiles | Footer
-"""An extension that runs with a turn: material for its calls, a way of writing memory, files of
-compacted messages, or a text below the answer.
+"""An extension that runs with a turn: it brings material for the calls, writes the memory, writes
+files of compacted messages, or adds a text below the answer.
 """
 
 
 @dataclass(frozen=True)
 class Hooks:
-    """Hooks by kind."""
+    """The hooks, sorted by kind."""
 
     providers: Sequence[ContextProvider] = ()
     strategies: Sequence[Strategy] = ()
@@ -98,8 +99,8 @@ class Hooks:
 
 
 def hooks_by_kind(hooks: Sequence[Hook]) -> Hooks:
-    """Return hooks by kind. Raises `ConfigError` for anything else, two providers of one name, and
-    a second archive or footer.
+    """Return the hooks, sorted by kind. Raises `ConfigError` for anything that is not a hook, for
+    two providers with the same name, and for a second archive or footer.
     """
     providers: list[ContextProvider] = []
     strategies: list[Strategy] = []
@@ -146,12 +147,12 @@ RENAMED = {
     "cost": "limits=Limits(cost=...)",
     "output_schema": "output_channels of the compiled graph, or output_keys of a run",
 }
-"""Former arguments of `build_graph`, and their replacements."""
+"""Arguments of `build_graph` in earlier versions, and their replacements."""
 
 
 def check_no_old_arguments(names: Sequence[str]) -> None:
-    """Raise `ConfigError` for an argument of an earlier version, `TypeError` for one that never
-    was.
+    """Raise `ConfigError` for an argument of an earlier version, `TypeError` for an argument that
+    never existed.
     """
     for name in names:
         if name not in RENAMED:

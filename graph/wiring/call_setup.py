@@ -1,8 +1,8 @@
-"""The call config of a thread: what is sent around the messages of each call. It is stored as
-`brief`.
+"""The call config of a thread: everything that is sent in each call besides the messages. It is
+stored in the state as `brief`.
 
-The schema's part is one card for the system prompt, made anew only when the schema has changed,
-with a note of what changed.
+Its part about the schema is a card for the system prompt. The card is made anew only when the
+schema or its budget has changed; a note then says what changed.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -36,20 +36,26 @@ from longtable.tools.pin_tools import LEAST_PIN_LIMIT
 from longtable.tools.schema.schema_card import schema_card
 
 SCHEMA_SHARE = 0.04
-"""Share of the limit that the schema may take in the system prompt; the model gets the rest of the
-schema by tools.
+"""The share of the model's limit that the schema may take in the system prompt. The model reads the
+rest of the schema with tools.
 """
 ASKED = 3
-"""Number of newest questions that decide which tables go on a card that has no room for all."""
+"""If the card has no room for all tables, this many of the newest questions decide which tables are
+shown.
+"""
 MOST_CHANGES = 500
-"""Most tables named as changed; if more have changed, every description counts as stale."""
+"""The most tables that are recorded as changed. If more have changed, every earlier description
+counts as stale.
+"""
 MOST_NAMED = (12, 3, 0)
-"""How many of these are named to the model: the first number for which its note has room."""
+"""How many changed tables the note to the model names. The first of these numbers for which the
+note fits is used.
+"""
 NAME_CHARS = 64
 NOTE_SHARE = 0.5
 NOTE_TOKENS = 100
-"""Largest share of the budget that the note may take, and the tokens that it may take of even a
-small budget. The card comes below the note.
+"""The largest share of the budget that the note may take. `NOTE_TOKENS` tokens are allowed even if
+the budget is small. The card gets what the note leaves.
 """
 SYSTEM = """You are longtable, a careful data analyst. You answer questions about one database by writing read-only SQL.
 
@@ -83,24 +89,29 @@ EARLIER = (
 
 @dataclass(frozen=True, kw_only=True)
 class ConfigSource:
-    """Makes a thread's call config; counts tool definitions once a process.
+    """Makes the call config of a thread. The tokens of tool definitions are counted once for each
+    process.
 
-    The tools for pins go with the calls if the limit is at least `LEAST_PIN_LIMIT`.
+    The tools for pins are sent with the calls if the model's limit is at least `LEAST_PIN_LIMIT`.
     """
 
     models: Mapping[str, BaseChatModel]
-    """By the name a run may choose, "" for the graph's own."""
+    """The models by the name with which a run may choose one; "" is the name of the graph's own
+    model.
+    """
     summarizers: Mapping[str, BaseChatModel | None]
     database: Database | None
     offer: ToolOffer
     policy: CompactionPolicy
     team: Team | None
     counts: dict[tuple[str, bool, str], tuple[str, int]] = field(default_factory=dict)
-    """Encoding and tool tokens by model, whether pins are offered, and persona."""
+    """Encoding and tokens of the tools, by model, by whether the tools for pins are offered, and by
+    persona.
+    """
 
     def config(self, now: Now) -> tuple[StoredConfig, SchemaChange | None]:
-        """Return the config of a thread, and what changed of the schema. Raises
-        `UnknownModelError`.
+        """Return the call config of a thread, and what changed in the schema, None if nothing did.
+        Raises `UnknownModelError` if the run chooses an unknown model.
         """
         context = now.context
         choice = context.model or ""
@@ -178,7 +189,7 @@ class ConfigSource:
         )
 
     def _counted(self, choice: str, pinning: bool, persona: str = "") -> tuple[str, int]:
-        """Return the encoding and the tokens of the tools of one voice's calls."""
+        """Return the encoding of a voice's model, and the tokens of the tools in its calls."""
         key = (choice, pinning, persona)
         if key not in self.counts:
             own = self.team.personas[persona].model if self.team and persona else None
@@ -191,25 +202,25 @@ class ConfigSource:
 
 
 def system_prompt(*, name: str, dialect: str, marker: bool = False, private: bool = False) -> str:
-    """Return the system prompt for a database; an empty dialect means there is none.
+    """Return the system prompt for a database. An empty `dialect` means that there is no database.
 
-    `marker`: the model calls no tools; `private`: it is shown no cell.
+    `marker` is True if the model cannot call tools; `private` is True if it must not see any cell.
     """
     prompt = SYSTEM.format(name=name, dialect=dialect) if dialect else SYSTEM_WITHOUT_DATABASE
     return prompt + RECALL_MARKER * marker + PRIVATE * private
 
 
 def model_encoding(model: BaseChatModel) -> str:
-    """Return the tiktoken encoding a model itself declares (attribute `encoding`), "" when it
-    declares none.
+    """Return the tiktoken encoding that a model declares itself in its attribute `encoding`, "" if
+    it declares none.
     """
     encoding = getattr(model, "encoding", "")
     return encoding if isinstance(encoding, str) else ""
 
 
 def _limit_of(model: BaseChatModel, context: Context, *, own: bool) -> int:
-    """Return the input limit of a persona's model. For its `own` model the setting is used only if
-    no other limit is known. Raises `ConfigError`.
+    """Return the input limit of a persona's model. For a persona's `own` model, the limit in the
+    settings is used only if no other limit is known. Raises `ConfigError` if no limit is known.
     """
     name = model_name(model)
     if own:
@@ -219,7 +230,7 @@ def _limit_of(model: BaseChatModel, context: Context, *, own: bool) -> int:
 
 
 def _window(summarizer: BaseChatModel, limit: int) -> int:
-    """Return the summariser's input limit in tokens: its own if it is known, else the limit of the
+    """Return the input limit of the summariser in tokens. If it is unknown, return the limit of the
     conversation's model.
     """
     try:
@@ -233,8 +244,8 @@ def _window(summarizer: BaseChatModel, limit: int) -> int:
 
 @dataclass(frozen=True)
 class Change:
-    """How the schema differs from what the thread was told. Tables that the thread was never told
-    of are in none of the lists.
+    """How the schema differs from what the thread was told about it. A table that the thread was
+    not told about cannot be in `changed` or `gone`.
     """
 
     changed: list[str]
@@ -244,8 +255,8 @@ class Change:
     now: int
 
     def as_mark(self) -> SchemaChange:
-        """Return the mark by which it is decided which answers are stale and what the user is
-        told.
+        """Return the mark from which it is later decided which answers are stale and what the user
+        is told.
         """
         return SchemaChange(
             changed=self.changed[:MOST_CHANGES],
@@ -256,7 +267,7 @@ class Change:
         )
 
     def note(self, turn: int, fits: Callable[[str], bool]) -> str:
-        """Return the note for the model, with as many names as fit."""
+        """Return the note for the model, with as many names as fit into it."""
         notes = [self._note(turn, most) for most in MOST_NAMED]
         return next((note for note in notes if fits(note)), notes[-1])
 
@@ -281,12 +292,12 @@ def schema_config(
     messages: Sequence[BaseMessage],
     turn: int,
 ) -> tuple[Schema | None, SchemaChange | None]:
-    """Return the schema's part of a thread's call config, and the mark of its changes; `before`
-    itself if nothing changed.
+    """Return the schema's part of a thread's call config, and the mark of what changed in the
+    schema. If nothing changed, return `before` itself.
 
-    Row counts and tables asked about are as of the time when the card was made, because it is in
-    the part of a call that providers cache. If the database cannot be reached, the earlier schema
-    is kept.
+    The card keeps the numbers of rows from the time when it was made, and the tables that questions
+    asked about then, because it is in the part of a call that providers cache. If the database
+    cannot be reached, the earlier schema is kept.
     """
 
     def fits(note: str) -> bool:
@@ -319,8 +330,8 @@ def schema_config(
 
 
 def changes(before: Schema, catalog: Catalog, messages: Sequence[BaseMessage]) -> Change:
-    """Return how the catalogue differs from what the thread was told of it, by the card and by
-    descriptions.
+    """Return how the catalogue differs from what the thread was told about it, by the card and by
+    descriptions of tables.
     """
     known: Mapping[str, str] = {**before.get("shown", {}), **described_in(messages)}
     now = catalog.hashes
@@ -335,8 +346,8 @@ def changes(before: Schema, catalog: Catalog, messages: Sequence[BaseMessage]) -
 
 
 def _earlier_note(note: str, fits: Callable[[str], bool]) -> str:
-    """Return the note of an earlier change, in fewer words if a smaller limit leaves no room for
-    it.
+    """Return the note about an earlier change. If a smaller limit leaves no room for it, return a
+    shorter text.
     """
     return note if not note or fits(note) else EARLIER
 

@@ -1,4 +1,4 @@
-"""Edits of a thread in Studio, which either take effect or are refused."""
+"""Edits of a thread by a person, as in Studio: they either take effect or are refused."""
 
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
@@ -25,23 +25,23 @@ if TYPE_CHECKING:
 
 
 class Editable(CompiledStateGraph[State, Context, Input, State]):
-    """A compiled graph in which an edit of a message by `update_state` holds or is refused, as in
-    Studio: see `changes.edited`.
+    """A compiled graph in which an edit of a message by `update_state`, as in Studio, either takes
+    effect or is refused; see `changes.edited`.
 
-    This cannot be done in the reducer: a run's input looks the same there, and input that repeats a
-    message's id must not overwrite anything.
+    The reducer cannot do this, because an edit looks the same there as the input of a run. Input
+    that repeats the id of a message must not overwrite anything.
     """
 
     def get_context_jsonschema(self) -> dict[str, Any] | None:
-        """Return the schema of `Context`. Agent Server drops fields that are not among the schema's
-        properties before a run. With this schema it drops nothing, so that a misspelt field is
-        refused.
+        """Return the schema of `Context`. Before a run, Agent Server drops fields that are not
+        properties of this schema. This schema accepts every name as a property, so that a misspelt
+        field reaches `Context` and is refused there.
         """
         schema = super().get_context_jsonschema() or {}
         return {**schema, "properties": AllProperties(schema.get("properties", {}))}
 
     def get_input_jsonschema(self, config: RunnableConfig | None = None) -> dict[str, Any]:
-        """Return the schema of what a caller gives: the messages."""
+        """Return the schema of what a caller sends: the messages."""
         schema = super().get_input_jsonschema(config)
         properties = {"messages": schema["properties"]["messages"]}
         definitions = {
@@ -50,7 +50,7 @@ class Editable(CompiledStateGraph[State, Context, Input, State]):
         return {**schema, "properties": properties, "$defs": definitions}
 
     def get_output_jsonschema(self, config: RunnableConfig | None = None) -> dict[str, Any]:
-        """Return the schema of what a run returns: the channels of `output_channels`."""
+        """Return the schema of what a run returns, which are the channels in `output_channels`."""
         schema = super().get_output_jsonschema(config)
         shown = {*self.output_channels}
         properties = {
@@ -82,7 +82,7 @@ class Editable(CompiledStateGraph[State, Context, Input, State]):
                 yield part
 
     def _takes_out(self, sent: object, named: Mapping[str, Any]) -> bool:
-        """Return whether a run of a stored thread begins by taking messages out."""
+        """Return whether the input of this run removes messages from a stored thread."""
         stored = isinstance(self.checkpointer, BaseCheckpointSaver)
         place = (named.get("config") or {}).get("configurable", {})
         own = "thread_id" in place and not place.get("checkpoint_ns")
@@ -128,8 +128,8 @@ class Editable(CompiledStateGraph[State, Context, Input, State]):
 
 
 def _count_edited(values: State, updates: list[StateUpdate]) -> State:
-    """Put the tally of a superstep into the last of its updates that writes messages; return the
-    values after it.
+    """Add the tally of a superstep to the last of its updates that writes messages. Return the
+    values after the superstep.
     """
     last: int | None = None
     for place, update in enumerate(updates):
@@ -143,7 +143,9 @@ def _count_edited(values: State, updates: list[StateUpdate]) -> State:
 
 
 class AllProperties(dict[str, Any]):
-    """The properties of a schema. Every name counts as a property, except LangGraph's own names."""
+    """The properties of a schema. Every name counts as a property, except names that LangGraph
+    itself uses.
+    """
 
     def __contains__(self, name: object) -> bool:
         ours = super().__contains__(name)
@@ -151,6 +153,6 @@ class AllProperties(dict[str, Any]):
 
 
 def _with_tally_of_rest(sent: Mapping[str, Any], values: State) -> dict[str, Any]:
-    """Return an input that removes messages, with the tally of the messages that are left."""
+    """Return an input that removes messages, together with the tally of the messages that stay."""
     tally = tally_after_removals(values, sent["messages"])
     return {"messages": sent["messages"], **({"tally": tally} if tally is not None else {})}

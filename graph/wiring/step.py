@@ -1,4 +1,4 @@
-"""A step of the graph: a node with its settings, its spans and its failures."""
+"""A step of the graph: a node with its settings, its tracing span and its error handling."""
 
 import inspect
 import sys
@@ -32,16 +32,16 @@ Supersteps = Sequence[Sequence[StateUpdate]]
 Node = Callable[..., Any]
 
 OF_LANGGRAPH = {"thread_id", "checkpoint_id", "checkpoint_ns", "run_id", "assistant_id", "graph_id"}
-"""Names that clients of servers send beside settings."""
+"""Names that clients of a server send together with settings, but which are not settings."""
 
 
 def run_arguments(
     args: Sequence[Any], kwargs: Mapping[str, Any], *, stateless: bool
 ) -> tuple[Any, dict[str, Any]]:
-    """Return the arguments of a run: its context as `Context`, which servers send as a dict, and in
-    its config its newest message.
+    """Return the arguments of a run. The context, which servers send as a dict, becomes a
+    `Context`, and the newest message is added to the config.
 
-    Errors of the context are told in the language of the newest message.
+    Errors in the context are written in the language of the newest message.
     """
     named = {**dict(zip(("input", "config"), args, strict=False)), **kwargs}
     context = named.get("context")
@@ -67,7 +67,7 @@ def run_arguments(
 
 
 def _language_of(sent: object, chosen: object) -> str:
-    """Return the language of what a run was sent, English if it holds no messages."""
+    """Return the language of what a run was sent, English if it contains no messages."""
     if chosen in ("en", "zh"):
         return str(chosen)
     return language_of(as_sent(sent))
@@ -75,15 +75,15 @@ def _language_of(sent: object, chosen: object) -> str:
 
 @dataclass(frozen=True)
 class Counting:
-    """The count of the next call at the end of a node, made if `is_due` holds for the states before
-    and after the node.
+    """The count of the next call at the end of a node. It is made if `is_due` returns True for the
+    states before and after the node.
     """
 
     count: Callable[[Now], Update]
     is_due: Callable[[Now, Now], bool]
 
     def done(self, before: Now, update: Update) -> Update:
-        """Return the update of the node and of the count."""
+        """Return the update of the node together with that of the count."""
         after = before.after(update)
         if not self.is_due(before, after):
             return update
@@ -93,10 +93,10 @@ class Counting:
 
 
 class Step(Runnable[State, Update]):
-    """One node, for `invoke` and `ainvoke`, as a span.
+    """One node, with `invoke` and `ainvoke`, as one tracing span.
 
     LangGraph starts a traced run for each node. A `RunnableLambda` would start a second run inside
-    it, which costs 0.3 ms a node.
+    this run, which costs 0.3 ms for each node.
     """
 
     def __init__(
@@ -115,16 +115,16 @@ class Step(Runnable[State, Update]):
     def ainvoke(
         self, input: State, config: RunnableConfig | None = None, **_: Any
     ) -> Coroutine[Any, Any, Update]:
-        """Run the node; in a worker thread if the node never awaits."""
+        """Run the node. If the node never awaits, it runs in a worker thread."""
         return self._run(input, ASYNC) if self.waits else super().ainvoke(input, config)
 
     @property
     def may_wait(self) -> bool:
-        """Return whether the node makes room for the next turn and may ask a model for that."""
+        """Return whether the node prepares the next turn and may ask a model while doing so."""
         return isinstance(self.node, Prepare) and self.node.compactor.asks_a_model
 
     def outside(self, state: State, runtime: Runtime[Context]) -> Update:
-        """Run the node outside a run of its graph."""
+        """Run the node outside a run of the graph."""
         return complete(self._run(state, SYNC, runtime))
 
     async def _run(
@@ -145,8 +145,8 @@ class Step(Runnable[State, Update]):
 
 
 def _within(operator: Context, runtime: Runtime[Context]) -> Runtime[Context]:
-    """Return the runtime with its effective settings: the run's, limited by the operator's, with
-    the authenticated owner.
+    """Return the runtime with the settings that apply: those of the run, limited by those of the
+    operator, and with the authenticated owner.
     """
     context = (runtime.context or Context()).within(operator)
     user = runtime.server_info.user if runtime.server_info else None
@@ -162,8 +162,8 @@ def _authenticates_nobody() -> bool:
 
 
 def as_sent(sent: object) -> Sequence[BaseMessage]:
-    """Return the messages of a run's input. Empty if they cannot be read; `ingest` then says
-    why.
+    """Return the messages in the input of a run. Empty if they cannot be read; the node `ingest`
+    then raises the error.
     """
     messages = sent.get("messages") if isinstance(sent, Mapping) else None
     with suppress(Exception):

@@ -1,1 +1,1 @@
-"""Charts of results: check a Vega-Lite spec, choose one from words, draw it."""
+"""Charts of results: check a Vega-Lite spec, choose a spec from a wish in words, draw it."""

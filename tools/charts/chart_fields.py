@@ -1,5 +1,5 @@
-"""The parts of a chart: the columns of a result and their kinds, the points drawn from its rows,
-and the values that a spec may hold.
+"""The parts of a chart: the columns of a result with their kinds, the values of its cells as a
+chart uses them, and the check of each value in a spec.
 """
 
 import re
@@ -44,13 +44,13 @@ def words(text: str) -> tuple[str, ...]:
 
 
 Fault = tuple[object, str, str]
-"""A possible fault: whether it applies (by truth value), its description, and the advice to the
-model.
+"""A possible fault: a value that is true if the fault is there, its description, and the advice to
+the model.
 """
 
 
 def refuse(place: str, *faults: Fault) -> None:
-    """Raise `ChartSpecError` for the first of these faults that applies."""
+    """Raise `ChartSpecError` for the first fault that is there; do nothing if there is none."""
     for is_wrong, reason, hint in faults:
         if is_wrong:
             raise ChartSpecError(reason, place=place, hint=hint)
@@ -58,22 +58,22 @@ def refuse(place: str, *faults: Fault) -> None:
 
 @dataclass(frozen=True)
 class Field:
-    """One column of a result: its name, kind, and number of different values (as far as
-    scanned).
+    """One column of a result. `distinct` is the number of its different values among the first
+    `SCANNED_ROWS` rows.
     """
 
     name: str
     kind: Kind
     distinct: int
     whole: bool = False
-    """Whether it holds whole numbers only."""
+    """Whether all values are whole numbers."""
     sample: str = ""
-    """Its first value as text."""
+    """The first value that is not NULL, as text."""
 
     @property
     def path(self) -> str:
-        """Return the name as Vega-Lite needs it. Points and brackets are escaped, because it would
-        take them for a path.
+        """Return the column's name as Vega-Lite needs it. Dots, brackets and quotes are escaped,
+        because Vega-Lite would read a name that contains them as a path.
         """
         return SPECIAL.sub(r"\\\1", self.name)
 
@@ -81,8 +81,8 @@ class Field:
 def fields_of(
     columns: Sequence[str], types: Sequence[str], rows: Sequence[Sequence[object]]
 ) -> dict[str, Field]:
-    """Return the columns by name. Of equal names the first counts; names that JavaScript reserves
-    are left out.
+    """Return the columns by name. If several columns have the same name, only the first is
+    returned. Names that JavaScript reserves are left out.
     """
     fields: dict[str, Field] = {}
     for place, name in enumerate(columns):
@@ -101,8 +101,8 @@ def fields_of(
 
 
 def find(fields: dict[str, Field], name: str, *, place: str) -> Field:
-    """Return the column a spec names, escaped or not; raises `ChartSpecError` with the nearest
-    names.
+    """Return the column that a spec names; the name may be escaped. Raises `ChartSpecError` with
+    the nearest names if there is no such column.
     """
     if name in fields:
         return fields[name]
@@ -118,8 +118,8 @@ def find(fields: dict[str, Field], name: str, *, place: str) -> Field:
 
 
 def chart_value(cell: object, kind: Kind) -> Json:
-    """Return a cell as a chart can use it. Numbers kept as text become numbers; numbers that are
-    not finite are left out.
+    """Return a cell as a chart can use it. In a column of numbers, a number kept as text becomes a
+    number, and a value that is not a finite number becomes None.
     """
     if kind == "number":
         return _finite(cell)
@@ -128,7 +128,9 @@ def chart_value(cell: object, kind: Kind) -> Json:
 
 
 def moment(value: Json) -> Json:
-    """Return a date with its time of day: a browser reads a bare 2024-01-01 as midnight UTC."""
+    """Add a time of day to a date that has none. A browser would read a bare 2024-01-01 as midnight
+    UTC, but reads a date with a time as local time.
+    """
     if not isinstance(value, str):
         return value
     whole = value + "-01" if len(value) == 7 else value
@@ -160,8 +162,8 @@ def _kind(cells: Sequence[object]) -> Kind:
 
 
 def _is_number(cell: object) -> bool:
-    """Return whether a cell is a number, or a text that is one: some engines return exact decimals
-    as text. With a leading zero it is a code, not a number.
+    """Return whether a cell is a number, or a text that holds a number: some engines return exact
+    decimals as text. A text with a leading zero, such as 007, is a code and not a number.
     """
     if isinstance(cell, str):
         return bool(_NUMBER.fullmatch(cell)) and not re.match(r"[-+]?0\d", cell)
@@ -198,7 +200,7 @@ _MOST = {"width": MAX_PIXELS, "height": MAX_PIXELS, "step": 200, "maxbins": 200,
 
 
 def walk(node: Json, place: str) -> Iterator[tuple[str, Json, str]]:
-    """Yield every value under a node with its place and key."""
+    """Yield each value under a node, at any depth, as (place, value, key)."""
     if isinstance(node, dict):
         for key, value in node.items():
             yield f"{place}.{key}".lstrip("."), value, key

@@ -1,4 +1,6 @@
-"""The points that a chart draws: rows as they are, or added up if there are too many."""
+"""The points that a chart draws: the rows themselves or, if there are too many, groups of rows
+added up.
+"""
 
 from collections.abc import Callable, Sequence
 from itertools import chain
@@ -24,8 +26,8 @@ def reduced(
     columns: Sequence[str],
     rows: Sequence[Sequence[object]],
 ) -> Points:
-    """Return at most `MAX_POINTS` rows as objects, and notes on the change. May rewrite counts in
-    the spec.
+    """Return at most `MAX_POINTS` rows as objects, and notes on what was left out or added up. If
+    rows are added up, counts in the spec are rewritten to add up the counted rows.
     """
     places = {field.name: columns.index(field.name) for field in fields.values()}
     if len(rows) <= MAX_POINTS:
@@ -70,8 +72,8 @@ def _grouped(
     places: dict[str, int],
     fields: dict[str, Field],
 ) -> Points:
-    """Add up the rows, grouped by every field that the spec does not aggregate. What the spec then
-    makes of the sums is what it would make of the rows.
+    """Add up the rows, grouped by every field that the spec does not aggregate. The spec gives the
+    same chart of these sums as it would give of the rows.
     """
     keys = list(
         dict.fromkeys(

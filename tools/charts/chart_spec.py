@@ -1,9 +1,9 @@
-"""Check a Vega-Lite spec against a result before anything draws it: it may hold no code and no data
-of its own, and must stay within limits.
+"""Check a Vega-Lite spec against a result before anything draws it: the spec may contain no code
+and no data, and must stay within limits.
 
 A spec that passes holds no data, no URL and no expression; its fields are columns of the result and
-fit their types. SQL must compute everything it can: expressions and the rarer transforms are
-refused, and the message says so.
+fit the types of these columns. SQL must compute everything that it can: expressions and the rarer
+transforms are refused, and the message says so.
 """
 
 import json
@@ -51,13 +51,13 @@ NUMERIC_AGGREGATES = words(
 
 @dataclass(frozen=True)
 class Checked:
-    """A spec that may be drawn, and the rows to draw it with; `notes` say which rows were left out
+    """A spec that may be drawn, and the rows to draw it with. `notes` say which rows were left out
     or added up.
     """
 
     kept: Spec
-    """The spec to keep, which fits the whole result. `spec`, in contrast, may count rows that were
-    added up.
+    """The spec to keep with the thread, which fits the whole result. `spec` fits `rows`: if rows
+    were added up, a count in `spec` adds up the numbers of rows.
     """
     spec: Spec
     rows: list[dict[str, Json]]
@@ -70,8 +70,8 @@ def check_spec(
     types: Sequence[str],
     rows: Sequence[Sequence[object]],
 ) -> Checked:
-    """Return the spec in a form that can be drawn, or raise `ChartSpecError`. The check of its
-    schema needs the extra `charts`.
+    """Return the spec in a form that can be drawn, or raise `ChartSpecError`. The spec is also
+    validated by the Vega-Lite schema, if the extra `charts` is installed.
     """
     tree = plain_copy(spec)
     drop_data(tree)
@@ -116,8 +116,8 @@ def _is_temporal(tree: Spec, field: Field) -> bool:
 
 
 def _views(node: Spec, place: str) -> Iterator[tuple[str, Spec]]:
-    """Yield every single view of a spec. Raises `ChartSpecError` if the spec is composed in another
-    way.
+    """Yield every single view of a spec with its place. Raises `ChartSpecError` if a view is not an
+    object or has no mark.
     """
     for key in VIEWS:
         if isinstance(inner := node.get(key), list):
@@ -194,7 +194,7 @@ def _check_view(place: str, view: Spec, fields: dict[str, Field]) -> None:
 
 
 def _new_fields(view: Spec, place: str, fields: dict[str, Field]) -> dict[str, Field]:
-    """Check the transforms of a view and return the fields they make."""
+    """Check the transforms of a view, and return the fields that they make."""
     new_fields: dict[str, Field] = {}
     transforms = view.get("transform", [])
     for number, step in enumerate(transforms if isinstance(transforms, list) else []):
@@ -232,7 +232,7 @@ def _new_fields(view: Spec, place: str, fields: dict[str, Field]) -> dict[str, F
 
 
 def _with_moments(row: Mapping[str, Json], names: Iterable[str]) -> dict[str, Json]:
-    """Return a row with the fields of these names written as a chart needs times."""
+    """Return a row in which the values of these fields have a time of day; see `moment`."""
     times = {name: moment(row[name]) for name in names if name in row}
     return {**row, **times}
 
@@ -331,8 +331,8 @@ _QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')
 
 
 def plain_copy(spec: Mapping[str, object]) -> Spec:
-    """Return a deep copy as plain JSON. Its size and depth are checked before anything else looks
-    at it.
+    """Return a deep copy of the spec as plain JSON. The size and depth of the spec are checked
+    before anything else looks at it. Raises `ChartSpecError`.
     """
     if not isinstance(spec, Mapping):
         raise ChartSpecError("the spec is not a JSON object", hint="send one Vega-Lite spec")
@@ -357,7 +357,7 @@ def plain_copy(spec: Mapping[str, object]) -> Spec:
 
 
 def drop_data(tree: Spec) -> None:
-    """Remove `data` that is only a name; refuse any other."""
+    """Remove `data` that is null or only a name. Raises `ChartSpecError` for any other `data`."""
     data = tree.get("data")
     if "data" in tree and not (
         data is None

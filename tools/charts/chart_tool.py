@@ -1,5 +1,5 @@
-"""show_chart: draw a stored result from a Vega-Lite spec, or from a wish in words; the thread keeps
-spec and handle.
+"""The tool show_chart: draw a stored result from a Vega-Lite spec, or from a wish in words. The
+thread keeps the spec and the handle of the result.
 """
 
 from collections.abc import Mapping
@@ -30,18 +30,20 @@ __all__ = [
 
 
 KIND = "chart"
-"""Metadata `kind` of a tool that gets the thread's results and whose artifact is a chart."""
+"""The metadata `kind` of a tool that is given the thread's results and returns a chart as its
+artifact.
+"""
 MOST_SPEC_CHARS = 8_000
 
 
 def chart_of(
     handle: str, result: QueryResult, *, spec: Mapping[str, object] | None = None, wish: str = ""
 ) -> Chart:
-    """Return a result as a chart for a person, by a spec or by a default one from its shape and a
-    wish. Raises `ChartSpecError`.
+    """Return a result as a chart for a person. Without a `spec`, one is chosen from the shape of
+    the result and `wish`. Raises `ChartSpecError` if the chart cannot be drawn.
 
-    If masked values do not fit the spec (`show_chart` did not know them), the chart shows the mask
-    in their place.
+    `show_chart` checked the spec against masked values. If the real values do not fit the spec, the
+    chart shows the mask in their place.
     """
     try:
         return _drawable(handle, _checked(result, spec, wish))
@@ -54,9 +56,8 @@ def chart_of(
 def masked_chart_of(
     handle: str, result: QueryResult, *, spec: Mapping[str, object] | None = None, wish: str = ""
 ) -> Chart:
-    """Return a result as a chart for a model, like `chart_of`, but with masked values replaced as a
-    model may see them. Nothing in the chart, nor in the `ChartSpecError` it raises, depends on a
-    masked value.
+    """Return a result as a chart for a model, like `chart_of`, but with masked values replaced by
+    what a model may see. Neither the chart nor a `ChartSpecError` depends on a masked value.
     """
     return _drawable(handle, _checked(_as_masked(result), spec, wish))
 
@@ -84,8 +85,9 @@ def _checked(result: QueryResult, spec: Mapping[str, object] | None, wish: str) 
 
 
 def chart_tool() -> BaseTool:
-    """Return show_chart. Before it is invoked, a `ThreadResults` must be added to a call's "args"
-    as `results`. Its artifact is a `Chart` of the rows as the model may see them.
+    """Return the tool show_chart. The caller must add a `ThreadResults` to the call's "args" as
+    `results` before it invokes the tool. The artifact is a `Chart` of the rows as the model may see
+    them.
     """
 
     def show(

@@ -26,7 +26,7 @@ _UNITS = (
 )
 
 _LABEL = re.compile(r"(?:^|[_\s])(?:id|ids|code|zip|phone)$|(?i:(?:^|_)id)$|[a-z]Id$|编号|序号")
-"""Names of columns of whole numbers that measure nothing, such as ids."""
+"""Matches names of columns whose whole numbers measure nothing, such as ids and zip codes."""
 
 _PERIOD = re.compile(r"year|month|quarter|week|day|hour|date|年|月|季|周|日|时", re.IGNORECASE)
 
@@ -44,8 +44,8 @@ MOST_BARS = 60
 def default_spec(
     wish: str, columns: Sequence[str], types: Sequence[str], rows: Sequence[Sequence[object]]
 ) -> Spec:
-    """Return a spec that `check_spec` accepts; raises `ChartSpecError` if the result has nothing to
-    draw.
+    """Return a spec that `check_spec` accepts. Raises `ChartSpecError` if the result has no rows or
+    no column to draw.
     """
     fields = list(fields_of(columns, types, rows).values())
     if not rows or not fields:
@@ -81,7 +81,9 @@ def _drawn_as(mark: str, text: str, measures: Sequence[Field], groups: Sequence[
 
 
 def _parts(text: str, fields: Sequence[Field]) -> tuple[list[Field], list[Field]]:
-    """Return the measures and the groups. Those named in the wish come first."""
+    """Return the columns to measure and the columns to group by. Columns that the wish names come
+    first.
+    """
     numbers = [
         field
         for field in fields
@@ -123,8 +125,8 @@ def _named(text: str, field: Field) -> bool:
 
 
 def _asks_for_units(text: str, fields: Sequence[Field]) -> bool:
-    """Return whether "by month" means the unit of a time column: true unless a column has that
-    name.
+    """Return whether a wish such as "by month" asks for a unit of a time column. False if the wish
+    names no unit, or if it names a column of periods, such as a column `month`.
     """
     has_unit = any(re.search(words, text) for _, words, _ in _UNITS)
     return has_unit and not any(
@@ -195,7 +197,9 @@ def _pie(measures: Sequence[Field], groups: Sequence[Field]) -> Spec:
 
 
 def _measures_alone(mark: str, measures: Sequence[Field]) -> Spec:
-    """Draw one measure against another, or how often the values of one occur."""
+    """Draw measures without groups: one measure against another, or how often the values of a
+    single measure occur.
+    """
     if len(measures) > 1 and mark != "bar":
         points: Spec = {"x": _channel(measures[0]), "y": _channel(measures[1])}
         return {"mark": mark, "encoding": points}
@@ -204,8 +208,8 @@ def _measures_alone(mark: str, measures: Sequence[Field]) -> Spec:
 
 
 def _along(mark: str, text: str, measures: Sequence[Field], groups: Sequence[Field]) -> Spec:
-    """Draw measures along the first group. The colours are the second group, or the measures
-    themselves.
+    """Draw measures along the first group. The colours stand for the second group, or for the
+    measures if there are several and no second group.
     """
     if not groups:
         return _measures_alone(mark, measures)
@@ -253,7 +257,9 @@ def _along(mark: str, text: str, measures: Sequence[Field], groups: Sequence[Fie
 
 
 def _unit(text: str, group: Field) -> str:
-    """Return the time unit that the wish names, if the dates are finer than it."""
+    """Return the time unit that the wish names, empty if there is none or the dates are not finer
+    than this unit.
+    """
     units = (
         unit
         for unit, words, finer in _UNITS
@@ -271,7 +277,9 @@ AGGREGATE_NAMES = {
     "max": ("highest {}", "{} 最大值"),
     "count": ("count of {}", "{} 计数"),
 }
-"""Titles in English and Chinese for columns that are named after an aggregate's SQL."""
+"""Titles in English and Chinese for columns whose name is the SQL of an aggregate, such as
+`avg(price)`.
+"""
 
 ROW_COUNT = ("count", "数量")
 
@@ -281,7 +289,9 @@ _AGGREGATE_SQL = re.compile(r"(?:main\.)?(\w+)\((?:\w+\.)?\"?([^\"()*]+)\"?\)")
 
 
 def column_title(name: str, *, chinese: bool = False) -> str:
-    """Return a column's title: its name, or words if the name is an aggregate's SQL."""
+    """Return the title of a column: its name or, if the name is the SQL of an aggregate, words for
+    it.
+    """
     if _ROW_COUNT_SQL.fullmatch(name):
         return ROW_COUNT[chinese]
     match = _AGGREGATE_SQL.fullmatch(name)
@@ -303,7 +313,7 @@ def _with_titles(spec: Spec, wish: str) -> Spec:
 
 
 def _chart_title(channels: Mapping[str, Json], *, chinese: bool) -> str:
-    """Return "the measure by the groups"."""
+    """Return a title such as "total sales by month and city"."""
     titles = {
         name: str(channel["title"])
         for name, channel in channels.items()

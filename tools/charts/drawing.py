@@ -1,7 +1,6 @@
-"""Draw a checked chart: with characters (bars with their labels, a grid of points for two numbers),
-or as SVG, PNG or a page.
+"""Draw a checked chart as lines of text: bars with labels, or a grid of points for two numbers.
 
-Drawing fetches nothing; fonts are the system's.
+Views of a larger chart are drawn one below the other.
 """
 
 import unicodedata
@@ -24,12 +23,14 @@ TOTALS: dict[str, Callable[[Sequence[float]], float]] = {
     "count": sum,
     "distinct": sum,  # each row that counts is a 1
 }
-"""The aggregates that bars can show; a chart of another aggregate has no text form."""
+"""The aggregates that bars can show. A chart of any other aggregate has no text form."""
 _EIGHTHS = " ▏▎▍▌▋▊▉"
 
 
 def render_text(spec: Spec, rows: Sequence[Mapping[str, Json]], width: int = 80) -> str:
-    """Return lines of at most `width` cells; views of a larger chart follow one another."""
+    """Return the chart as lines of at most `width` terminal cells. The views of a larger chart are
+    drawn one below the other.
+    """
     width = max(30, width)
     title = spec.get("title")
     heading = (
@@ -171,13 +172,13 @@ def _bars(
 
 
 Labels = tuple[str, ...]
-"""The name of a bar, one text for each key."""
+"""The labels of one bar: one text for each key that the bars are grouped by."""
 
 
 def _as_drawn(
     totals: Mapping[Labels, float | None], keys: Sequence[Spec], measure: str
 ) -> list[Labels]:
-    """Return the bars in the order of the picture: from the left, or from the top."""
+    """Return the bars in the order in which a picture shows them, from the left or from the top."""
     ordered = list(totals)
     for place, key in reversed([*enumerate(keys)]):  # the first key counts most
         names = _domain(totals, place, key, measure)
@@ -188,7 +189,9 @@ def _as_drawn(
 def _domain(
     totals: Mapping[Labels, float | None], place: int, key: Spec, measure: str
 ) -> list[str]:
-    """Return a key's different values in the order of its axis; see Vega-Lite's `sort`."""
+    """Return the different values of one key in the order of its axis, by the rules of Vega-Lite's
+    `sort`.
+    """
     names = list(dict.fromkeys(labels[place] for labels in totals))
     sort = key.get("sort", "ascending")
     if sort is None:
@@ -235,7 +238,9 @@ def _label(row: Mapping[str, Json], key: Spec, rows: Sequence[Mapping[str, Json]
 
 
 def _sortable(label: str) -> tuple[bool, float, str]:
-    """Return a sort key: numbers sort by value, before other texts."""
+    """Return a sort key for a label. Labels that begin with a number come first, by the number's
+    value.
+    """
     try:
         return False, float(label.split(" ")[0].replace(",", "")), label
     except ValueError:

@@ -16,7 +16,7 @@ from longtable.tools.charts.chart_fields import ChartSpecError, Spec, words
 from longtable.tools.charts.drawing import render_text
 
 MAX_SIDE = 6_000
-"""The most pixels that a side of a drawing may have before scaling."""
+"""The largest width and height of a drawing, in pixels before scaling."""
 
 
 @dataclass(frozen=True)
@@ -53,12 +53,14 @@ class Chart:
         return svg
 
     def png(self, *, scale: float = 2.0) -> bytes:
-        """Return the chart as PNG; `scale` is pixels for each pixel of the spec, at most 4."""
+        """Return the chart as PNG. `scale` is the number of pixels for each pixel of the spec, from
+        0.1 to 4.
+        """
         return bytes(_converter().svg_to_png(self.svg(), scale=max(0.1, min(scale, 4.0))))
 
     def html(self) -> str:
-        """Return the chart as a page (some 0.9 MB) that needs no network: it contains the
-        libraries.
+        """Return the chart as an HTML page of about 0.9 MB. The page contains the libraries that it
+        needs, so it works without a network.
         """
         vega = _converter().javascript_bundle("window.vegaEmbed = vegaEmbed;")
         # `<` is written so that no cell can end the script.
@@ -93,7 +95,9 @@ class Chart:
 
 
 def draws_pictures() -> bool:
-    """Return whether the extra `charts` is installed; without it a chart is drawn as text alone."""
+    """Return whether the extra `charts` is installed. Without the extra, charts are drawn as text
+    only.
+    """
     return all(find_spec(name) is not None for name in ("altair", "vl_convert"))
 
 
@@ -116,8 +120,8 @@ _LOCAL = re.compile(r"url\((['\"]?)#([^)'\"]+)\1\)")
 
 
 def embedded_svg(svg: str, prefix: str) -> str | None:
-    """Return an SVG drawing as one line of markup, its ids made from a prefix; None if it holds
-    anything that runs, links or loads.
+    """Return an SVG drawing as one line of markup, with `prefix` put before its ids. Return None if
+    the text is not SVG, or contains anything that runs, links or loads.
     """
     ElementTree.register_namespace("", SVG)
     try:
@@ -145,8 +149,8 @@ def embedded_svg(svg: str, prefix: str) -> str | None:
 
 
 def _attribute(name: str, value: str, ids: Mapping[str, str]) -> str | None:
-    """Return an attribute in its allowed form, None if it is not allowed. A name that begins with
-    `{` is that of a link or of another namespace.
+    """Return the value of an attribute in its allowed form, None if the attribute is not allowed. A
+    name that begins with `{` belongs to a link or to another namespace.
     """
     if name.startswith("{") or name.lower().startswith("on") or name.lower() in {"href", "src"}:
         return None

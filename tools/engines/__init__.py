@@ -1,1 +1,1 @@
-"""The engines, each with a wall of its own."""
+"""The database engines, each with its own wall."""

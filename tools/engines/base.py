@@ -30,19 +30,21 @@ from longtable.tools.workers.runner import Stop, StoppedError
 
 @dataclass(frozen=True, kw_only=True)
 class QueryLimits:
-    """The most that one query may take. A query over a limit is stopped and returns nothing."""
+    """The limits of one query. A query that exceeds a limit is stopped, and none of its rows are
+    returned.
+    """
 
     seconds: float = 30.0
     rows: int = 10_000
     bytes: int = 8_000_000
-    """Size of the result."""
+    """Size of the result in bytes."""
     memory_bytes: int = 1_000_000_000
-    """Memory of the engine, if the engine has such a limit (DuckDB: for all queries of one
-    `Database` together).
+    """Memory of the engine in bytes, if the engine has a limit for it. In DuckDB the limit holds
+    for all queries of one `Database` together.
     """
     temp_bytes: int = 1_000_000_000
-    """Temporary space on disk, if the engine has such a limit (PostgreSQL). DuckDB gets none; in
-    SQLite it is bounded only by `seconds`.
+    """Temporary space on disk in bytes, if the engine has a limit for it (PostgreSQL). DuckDB gets
+    no space on disk. In SQLite only `seconds` bounds this space.
     """
 
     def __post_init__(self) -> None:
@@ -59,20 +61,22 @@ class QueryLimits:
 
 @dataclass(frozen=True, kw_only=True)
 class FileLimits:
-    """Limits on files that are loaded as a database."""
+    """Limits on data files that are loaded as a database."""
 
     files: int = 200
     bytes: int = 1_000_000_000
-    """All files together, as they are on disk."""
+    """Size of all files together on disk, in bytes."""
     memory_bytes: int = 4_000_000_000
-    """Memory that they may take when loaded."""
+    """Memory in bytes that all files together may take when loaded."""
     sheet_rows: int = 1_100_000
-    """Rows of one Excel sheet."""
+    """Rows of one Excel sheet, at most."""
     columns: int = 2_000
-    """Columns of one sheet or text file. 1 kB of Excel can name 18,278, which took minutes."""
+    """Columns of one sheet or text file, at most. An Excel file of 1 kB can claim 18,278 columns,
+    and reading those took minutes.
+    """
     sheet_cells: int = 100_000_000
-    """Cells of one Excel sheet, including empty cells before the last one of a row, which the file
-    does not store.
+    """Cells of one Excel sheet, at most. Empty cells before the last filled cell of a row count
+    too, although the file does not store them.
     """
 
     def __post_init__(self) -> None:
@@ -113,8 +117,9 @@ NOTEBOOK_ROWS = 20
 class QueryResult:
     """A whole result.
 
-    `sql` is the text that ran; a table with denied columns has its own name in it. `types` are the
-    engine's names, enums without their labels. `ms` is the time from the call to the last row.
+    `sql` is the text that ran, except that a table with denied columns stands under its real name
+    and not as the subquery that was read in its place. `types` are the engine's names of types,
+    without the values of enums. `ms` is the time in milliseconds from the call to the last row.
     """
 
     sql: str
@@ -126,11 +131,11 @@ class QueryResult:
     masked: frozenset[int] = frozenset()
     """Indexes of the columns whose values no model sees."""
     reads: tuple[str, ...] = ()
-    """Tables and columns that were read, as `table` and `table.column`, tables first. In doubt a
-    column is listed.
+    """The tables and columns that were read, as `table` and `table.column`, tables first. A column
+    that may have been read is listed too.
     """
     tables: tuple[str, ...] = ()
-    """The tables alone, the first of `reads`."""
+    """The tables alone, which are the first entries of `reads`."""
 
     def shown(self, rows: Sequence[Row]) -> list[Row]:
         """Return some of the rows as a model may see them."""
@@ -158,8 +163,8 @@ LOAD_SENTENCES: Mapping[str, Mapping[str, str]] = tomllib.loads(
 
 @dataclass(frozen=True)
 class LoadNote:
-    """A guess made when a file was loaded, about a table or one column. `count` is in lines or
-    files, `value` an example.
+    """A guess made when a file was loaded, about a table or one of its columns. `count` is a number
+    of lines or files; `value` is an example.
     """
 
     code: str
@@ -175,8 +180,8 @@ class LoadNote:
 
 
 class FailedAtError(QueryFailedError):
-    """A query failed at a character (from 0) of the text that ran, or near a word.
-    `tools.sql.hints` finds the same place in the model's text.
+    """A query failed at a character or near a word of the text that ran. `offset` counts characters
+    from 0. `tools.sql.hints` finds the same place in the text that the model wrote.
     """
 
     code = QueryFailedError.code
@@ -190,7 +195,7 @@ class FailedAtError(QueryFailedError):
 
 
 def refusal(readable: str) -> QueryRefusedError:
-    """Return the error for a statement that an engine refused. It names nothing outside the
+    """Return the error for a statement that an engine refused. The error names no table outside the
     catalogue.
     """
     return QueryRefusedError(
@@ -214,24 +219,24 @@ class Engine(Protocol):
     dialect: str
 
     def reflect(self) -> Reflected:
-        """Read the whole catalogue, without applying the policy."""
+        """Read the whole catalogue; the policy is not applied."""
         ...
 
     def schema_version(self) -> object:
-        """Return a value that changes when the schema may have changed. It must be cheap, because
-        each turn asks for it.
+        """Return a value that changes whenever the schema may have changed. This must be cheap,
+        because it is called in each turn.
         """
         ...
 
     def guard(self, catalog: Catalog, reflected: Reflected) -> None:
-        """Set the tables and columns that may be read. Called before the first walled session and
-        after each change of the schema.
+        """Set the tables and columns that queries may read. This is called before the first walled
+        session and after each change of the schema.
         """
         ...
 
     def session(self, stop: Stop, /, *, walled: bool) -> AbstractContextManager[Session]:
-        """Open a read-only session, behind the engine's wall for SQL that a model wrote; wait no
-        longer than `stop` says.
+        """Open a read-only session. A walled session is behind the engine's wall and is used for
+        SQL that a model wrote. Do not wait longer than `stop` allows.
         """
         ...
 
@@ -245,7 +250,9 @@ def collect(
     stop: Stop,
     batch: int = BATCH_ROWS,
 ) -> list[Row]:
-    """Fetch all rows in small batches. Stop with an error at the first limit that is passed."""
+    """Fetch all rows in batches of `batch` rows. Raises `TooManyRowsError`, `ResultTooLargeError`
+    or `StoppedError` when the first limit is passed.
+    """
     rows: list[Row] = []
     size = 0
     while some := fetchmany(batch):
@@ -280,8 +287,8 @@ SIGNATURES = {"sqlite": (0, b"SQLite format 3\x00"), "duckdb": (8, b"DUCK")}
 
 
 def check_path(path: Path) -> None:
-    """Raise `DatabaseUnavailableError` unless `path` is a file that can be read; it is not
-    opened.
+    """Raise `DatabaseUnavailableError` unless `path` is a readable file that is not empty. The file
+    is not opened.
     """
     try:
         if not path.exists():
@@ -303,8 +310,8 @@ def check_path(path: Path) -> None:
 
 
 def check_file(path: Path, *, dialect: str) -> None:
-    """Raise `DatabaseUnavailableError` unless `path` is a file that begins as this engine's do;
-    nothing is created.
+    """Raise `DatabaseUnavailableError` unless `path` is a file whose first bytes are those of this
+    engine's files. No file is created.
     """
     check_path(path)
     try:
@@ -326,20 +333,20 @@ def check_file(path: Path, *, dialect: str) -> None:
 
 
 def file_uri(path: Path, options: str) -> str:
-    """Return the URI by which SQLite opens a file for reading, with further options:
-    `&immutable=1`.
+    """Return the URI by which SQLite opens a file read-only. `options` are further parameters, such
+    as `&immutable=1`.
     """
     return f"file:{quote(str(path.absolute()))}?mode=ro{options}"
 
 
 def _head(path: Path) -> bytes:
-    """Return a file's first bytes without opening it; empty if the system does not list a process's
-    descriptors.
+    """Return the first bytes of a file without opening it in Python. Return empty bytes if the
+    system does not list the descriptors of a process.
 
-    The first close of any descriptor drops every POSIX lock that the process holds on the file, a
-    caller's own too. So the bytes are read through a descriptor that is already open: a process
-    that holds a lock has one. If none is open, there is no lock to lose, and SQLite opens the file;
-    unlike other libraries it keeps its own connections' locks on close.
+    When a process closes any descriptor of a file, it loses every POSIX lock that it holds on this
+    file, including locks of the caller. So the bytes are read through a descriptor that is already
+    open. If no descriptor is open, there is no lock to lose, and SQLite opens the file. SQLite,
+    unlike other libraries, keeps its own connections' locks when it closes a file.
 
     One limit: if the system does not list descriptors, SQLite opens the file in any case. A second
     copy of SQLite in the process (apsw, DuckDB's sqlite extension) then loses its locks.

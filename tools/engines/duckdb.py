@@ -1,9 +1,9 @@
-"""DuckDB behind its own wall: an empty instance with the file attached read-only, without access to
-anything outside and with locked settings.
+"""DuckDB behind its own wall: an empty instance with the file attached read-only. The instance has
+no access to anything outside, and its settings are locked.
 
-The file is attached rather than opened: DuckDB refuses to open a file twice in one process with two
-configurations. If it were opened, a caller who has the file open for reading, or a second
-`Database` with other limits, would get in the way.
+The file is attached rather than opened, because DuckDB refuses to open a file twice in one process
+with two configurations. If the file were opened, this engine could fail because a caller has the
+file open for reading, or because a second `Database` has other limits.
 """
 
 import json
@@ -49,7 +49,7 @@ TAKEN_NAMES = {"main", "memory", "system", "temp", "information_schema", "pg_cat
 
 
 class DuckdbEngine:
-    """One walled DuckDB instance; a cursor of its own for each query."""
+    """One walled DuckDB instance. Each query gets its own cursor."""
 
     dialect = "duckdb"
 
@@ -87,8 +87,8 @@ class DuckdbEngine:
             return reflect_duckdb(cursor, name=self._alias)
 
     def schema_version(self) -> object:
-        """Return how often the file was opened, and its identity. Nobody can change a file while it
-        is attached for reading, but another file may be renamed to its path.
+        """Return how often the file was opened, and the identity of the file. Nobody can change a
+        file while it is attached for reading, but another file may be renamed to the same path.
         """
         with self._lock:
             if not self._closed:
@@ -96,7 +96,9 @@ class DuckdbEngine:
             return self._times_opened, *self._file
 
     def guard(self, catalog: Catalog, reflected: Reflected) -> None:
-        """Set the table names that DuckDB may find in a statement, including names inside views."""
+        """Set the names of the tables that a statement may read, including tables that visible
+        views read.
+        """
         own = {fold(table.bare_name) for table in catalog.tables}
         self._readable = frozenset(own | read_by_views(reflected, catalog))
         self._closed_columns = {
@@ -106,7 +108,7 @@ class DuckdbEngine:
 
     @contextmanager
     def session(self, _stop: Stop, *, walled: bool) -> Iterator["DuckdbSession"]:
-        """Open a session for one SELECT; a walled one reads the readable tables only."""
+        """Open a session for one SELECT. A walled session can read only the readable tables."""
         readable = self._readable if walled else None
         with self._cursor() as cursor:
             yield DuckdbSession(
@@ -148,7 +150,7 @@ class DuckdbEngine:
                     self._root.close()
 
     def _follow_file(self) -> None:
-        """Open the file again if another one was renamed to its path, as a nightly load does."""
+        """Open the path again if another file was renamed to it, as a nightly load does."""
         if self._path is None:
             return
         identity = _identity(self._path)
@@ -157,8 +159,8 @@ class DuckdbEngine:
             self._file = identity
 
     def _open_again(self) -> None:
-        """Replace the instance. The old one is not closed here, because that would close the
-        cursors that are still at work. It ends with the last of them.
+        """Replace the instance by a new one. The old instance is not closed here, because that
+        would close cursors that are still at work; it ends with the last of these cursors.
         """
         self._root = self._open_root()
         self._times_opened += 1
@@ -170,7 +172,9 @@ class DuckdbEngine:
 
 
 def _identity(path: Path) -> tuple[int, ...]:
-    """Return the identity of the file at a path, which differs after a change or a rename."""
+    """Return the identity of the file at a path: a value that changes when the file is written or
+    when another file takes its place. Raises `DatabaseUnavailableError` if the path cannot be read.
+    """
     try:
         stat = path.stat()
     except OSError as error:
@@ -214,7 +218,7 @@ class DuckdbSession:
     def fetch(
         self, sql: str, params: Sequence[object] = (), *, limits: QueryLimits, stop: Stop
     ) -> Fetched:
-        """Run one SELECT and fetch all its rows as they stream."""
+        """Run one SELECT and fetch all its rows in batches."""
         try:
             self._check(sql)
             # What was loaded into memory could be written to but for this; a file was attached for
@@ -256,8 +260,9 @@ class DuckdbSession:
         self.cursor.interrupt()
 
     def _check(self, sql: str) -> None:
-        """Check the text as DuckDB itself reads it: one SELECT over readable tables, also inside
-        views and macros. SQL written by this package is not checked.
+        """Check a text as DuckDB itself reads it: it must be one SELECT and read only readable
+        tables, also inside views and macros. Raises `QueryRefusedError`. In a session without a
+        wall nothing is checked.
         """
         if self._readable is None:
             return
@@ -319,8 +324,9 @@ _ERRORS: tuple[tuple[type[Exception], Callable[[str, int], LongtableError | Stop
         lambda line, _: DatabaseUnavailableError(f"the DuckDB database cannot be read: {line}"),
     ),
 )
-"""Pairs of an exception class and a function that makes our error from the first line of DuckDB's
-message and the memory limit. The first class that fits counts.
+"""Pairs of an exception class and a function that makes this package's error. The function gets the
+first line of DuckDB's message and the memory limit in bytes. The first pair whose class fits is
+used.
 """
 
 
@@ -328,7 +334,7 @@ message and the memory limit. The first class that fits counts.
 def session_over_files(
     files: Mapping[Table, Path], *, limits: QueryLimits
 ) -> Iterator[DuckdbSession]:
-    """Open a session of an instance that holds a view of each Parquet file and may open no other
+    """Open a session of an instance that has a view over each Parquet file and can open no other
     file.
     """
     connection = empty_instance(memory_bytes=limits.memory_bytes)
@@ -357,8 +363,8 @@ def session_over_files(
 
 
 def _columns_of_plan(plan: object) -> Iterator[tuple[str, set[str]]]:
-    """Yield the folded name of each table that a plan scans, with the columns it reads. Columns
-    that the planner left out are not read.
+    """Yield the folded name of each table that a plan scans, and the columns that the scan reads. A
+    column that the planner left out is not read.
     """
     for node in plan_nodes(plan):
         if table := plan_detail(node, "Table"):
@@ -372,16 +378,16 @@ def _columns_of_plan(plan: object) -> Iterator[tuple[str, set[str]]]:
 
 
 def _bare(name: str) -> str:
-    """Return the folded last part of a name as `get_table_names` writes it:
-    `main."my table" AS t`.
+    """Return the folded last part of a table's name. `name` has the form that `get_table_names`
+    returns, such as `main."my table" AS t`.
     """
     table = statement(f"SELECT 1 FROM {name}", "duckdb").find(exp.Table)
     return fold(table.name) if table is not None else name
 
 
 def _failed(error: Exception, sql: str) -> FailedAtError:
-    """Keep the message's first line and the place it points at. The lines between may name hidden
-    tables.
+    """Return an error with the first line of DuckDB's message and the place that the message points
+    at. Other lines are dropped, because they may name hidden tables.
     """
     text = str(error)
     first = re.split(r"\s*Did you mean|\s*Candidate", text.strip().split("\n", 1)[0])[0]

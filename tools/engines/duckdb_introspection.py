@@ -1,4 +1,4 @@
-"""Read the catalogue of a file and the plan of a query from DuckDB."""
+"""Read the catalogue of a DuckDB file, and the plan of a query."""
 
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
@@ -14,7 +14,7 @@ Node = Mapping[str, Any]
 
 
 def plan_nodes(plan: object) -> Iterator[Node]:
-    """Yield every node of a plan in JSON, or of a list of plans."""
+    """Yield every node of a plan. `plan` is the JSON of a plan, or a list of plans."""
     if isinstance(plan, list):
         for item in plan:
             yield from plan_nodes(item)
@@ -24,7 +24,7 @@ def plan_nodes(plan: object) -> Iterator[Node]:
 
 
 def plan_detail(node: Node, key: str) -> str:
-    """Return a detail of a node as text, empty if the node has no such detail."""
+    """Return the detail `key` of a plan's node as text, empty if the node has no such detail."""
     extra = node.get("extra_info")
     return str(extra.get(key, "")) if isinstance(extra, dict) else ""
 
@@ -111,8 +111,8 @@ EACH_WITH_EACH = ("CROSS_PRODUCT", "NESTED_LOOP_JOIN", "BLOCKWISE_NL_JOIN", "POS
 
 
 def duckdb_plan(explained: object, sizes: Mapping[str, int]) -> Plan:
-    """Return the plan; `explained` is the JSON of EXPLAIN, `sizes` the rows of tables by
-    `database.schema.name`.
+    """Return the plan of a query. `explained` is the JSON of EXPLAIN; `sizes` gives the number of
+    rows of each table by `database.schema.name`.
     """
     nodes = list(plan_nodes(explained))
     pairs = max(

@@ -1,12 +1,15 @@
-"""PostgreSQL behind its own wall. For each query, on whatever role the URL names:
+"""PostgreSQL behind its own wall.
 
-- `BEGIN ... READ ONLY` with timeouts, a fixed `search_path` and, if the role may set it, a bound on
-  temporary files; `ROLLBACK` at the end also undoes settings that the query changed.
-- The server's own plan (`EXPLAIN`) must read visible tables only and call none of the functions in
-  `postgres_introspection.DENIED`.
-- `DECLARE ... NO SCROLL CURSOR FOR` by the extended protocol accepts one statement, a query, that
-  does not write. The server stops at a row over the byte limit.
-- A superuser's queries run as `pg_read_all_data` (PostgreSQL 14 or newer): no files, no programs.
+These walls hold for each query, whatever role the URL names:
+
+- `BEGIN ... READ ONLY` with timeouts, a fixed `search_path` and, if the role may set it, a limit on
+  temporary files. `ROLLBACK` at the end also undoes settings that the query changed.
+- The server's own plan (`EXPLAIN`) must read visible tables only, and must call none of the
+  functions in `postgres_introspection.DENIED`.
+- `DECLARE ... NO SCROLL CURSOR FOR` by the extended protocol accepts exactly one statement, which
+  must be a query that does not write. The server stops at a row over the byte limit.
+- A superuser's queries run as `pg_read_all_data` (PostgreSQL 14 or newer), a role that can read no
+  files and start no programs.
 """
 
 # The role is the one wall that no text gets around. It should have `LOGIN` without `SUPERUSER`,
@@ -59,7 +62,7 @@ WEIGH = (
 
 
 class PostgresEngine:
-    """One database of a server; a connection of its own for each query at a time."""
+    """One database of a server. Each running query has its own connection."""
 
     dialect = "postgres"
 
@@ -74,8 +77,8 @@ class PostgresEngine:
             self._facts(link.connection)
 
     def reflect(self) -> Reflected:
-        """Read the catalogue from the system tables, in a few queries however many tables there
-        are.
+        """Read the catalogue from the system tables. The number of queries does not grow with the
+        number of tables.
         """
         stop = self._stop()
         with (
@@ -85,8 +88,8 @@ class PostgresEngine:
             return reflect(session.link.connection)
 
     def schema_version(self) -> object:
-        """Return a value that changes with each table, column, key, comment and grant, but not with
-        rows or ANALYZE.
+        """Return a value that changes with each change of a table, column, key, comment or grant.
+        Changed rows and ANALYZE do not change it.
         """
         stop = self._stop()
         with (
@@ -121,7 +124,9 @@ class PostgresEngine:
 
     @contextmanager
     def session(self, stop: Stop, *, walled: bool) -> Iterator["PostgresSession"]:
-        """Open a read-only transaction; a walled one is for one SELECT over the readable tables."""
+        """Open a read-only transaction. A walled session is for one SELECT over the readable
+        tables.
+        """
         with self._pool.link(stop) as link:
             try:
                 with stop.watch(link):
@@ -135,7 +140,9 @@ class PostgresEngine:
                         link.connection.execute("ROLLBACK; SELECT pg_advisory_unlock_all()")
 
     def close(self) -> None:
-        """Close the idle connections; those at work are closed when they come back."""
+        """Close the idle connections. A connection that is at work is closed when its query
+        ends.
+        """
         self._pool.close()
 
     def _stop(self) -> Stop:
@@ -201,7 +208,7 @@ class PostgresSession:
     def fetch(
         self, sql: str, params: Sequence[object] = (), *, limits: QueryLimits, stop: Stop
     ) -> Fetched:
-        """Run one SELECT and fetch all its rows as they stream."""
+        """Run one SELECT and fetch all its rows in batches."""
         connection = self.link.connection
         self._check(sql, limits, stop)
         with translated(limits=limits, sql=sql, before=len(DECLARE), stopped=stop):
@@ -246,8 +253,9 @@ class PostgresSession:
         self.link.interrupt()
 
     def _check(self, sql: str, limits: QueryLimits, stop: Stop) -> None:
-        """Check the server's own plan in a walled session: a query over readable relations that
-        calls no denied function.
+        """In a walled session, check the server's own plan: the text must be a query that reads
+        only readable relations and calls no denied function. Raises `QueryRefusedError` if it is
+        not.
         """
         if self._readable is None:
             return

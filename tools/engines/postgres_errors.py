@@ -32,7 +32,7 @@ _ERRORS: dict[str, Callable[[QueryLimits], DatabaseError]] = {
         "the query was cancelled on the server by someone else", hint="ask again"
     ),
 }
-"""The errors of some SQLSTATEs."""
+"""For some SQLSTATEs, a function that makes this package's error from the limits."""
 _GONE = ("08", "57P", "58", "XX", "53300", "53100", "25P03", "F0")
 _PROBLEMS: dict[str, Problem] = {
     "42601": "syntax", "42703": "unknown_name", "42P01": "unknown_name", "42704": "unknown_name", "3F000": "unknown_name",
@@ -50,7 +50,9 @@ def translated(
     before: int = 0,
     stopped: Callable[[], bool] = lambda: False,
 ) -> Iterator[None]:
-    """Raise typed errors. `before`: how many characters the server read before `sql`."""
+    """Raise errors of the driver as this package's errors. `before` is the number of characters
+    that the server read before `sql`, such as those of `EXPLAIN`.
+    """
     try:
         yield
     except psycopg.Error as error:

@@ -1,4 +1,6 @@
-"""Read the catalogue of PostgreSQL, the plan of a query, and values that Python cannot hold."""
+"""Read the catalogue of PostgreSQL and the plan of a query, and load values for which Python has no
+type.
+"""
 
 import json
 import re
@@ -38,7 +40,9 @@ def _text(data: Buffer) -> str:
 
 
 class _OrText(Loader):
-    """Read a value by the next class in line, or as text if Python has no such value."""
+    """Read a value with the loader named after this class in the base classes, or as text if Python
+    cannot hold the value.
+    """
 
     def load(self, data: Buffer) -> Any:
         try:
@@ -48,8 +52,8 @@ class _OrText(Loader):
 
 
 class IntervalLoader(_OrText, dates.IntervalLoader):
-    """Return a timedelta, or text for an interval with months or years, because these have no fixed
-    length.
+    """Return a timedelta. An interval with months or years becomes text, because months and years
+    have no fixed length.
     """
 
     def load(self, data: Buffer) -> Any:
@@ -58,8 +62,8 @@ class IntervalLoader(_OrText, dates.IntervalLoader):
 
 
 class JsonLoader(Loader):
-    """Return plain Python values, with numbers without loss. If the JSON is nested too deeply,
-    return its text.
+    """Return JSON as plain Python values, without loss of digits in numbers. JSON that Python
+    cannot read, such as one nested too deeply, becomes its text.
     """
 
     def load(self, data: Buffer) -> Any:
@@ -88,7 +92,7 @@ _LOADERS: dict[str, type[Loader]] = {
 
 
 def register_loaders(context: AdaptContext) -> None:
-    """Register these loaders with the connection, also for values in arrays."""
+    """Register these loaders with the connection; they also read values inside arrays."""
     adapters = context.adapters
     assert adapters is not None
     for name, loader in _LOADERS.items():
@@ -172,8 +176,8 @@ ENUM_CHARS = 400
 
 @dataclass(frozen=True)
 class Server:
-    """Facts about a server and the role on it, asked once. `reads_as`: the role that a superuser's
-    queries run under.
+    """Facts about a server and the role of the connection, read once. `reads_as` is the role under
+    which a superuser's queries run; for other roles it is empty.
     """
 
     version: int
@@ -183,7 +187,7 @@ class Server:
     knows: frozenset[str]
 
     def settings(self, *, temp_bytes: int, milliseconds: int) -> dict[str, str | int | float]:
-        """Return the settings that not every server has or every role may set."""
+        """Return settings that some servers do not have, or that some roles may not set."""
         values: dict[str, str | int | float] = {}
         if "client_connection_check_interval" in self.knows:
             values["client_connection_check_interval"] = 1_000
@@ -219,7 +223,9 @@ def server_facts(connection: RawConnection) -> Server:
 def _columns_by_table(
     rows: Iterable[Any],
 ) -> tuple[dict[int, dict[int, str]], dict[int, list[Column]]]:
-    """Return two dicts by a table's oid: the names of its columns by number, and its columns."""
+    """Return two dicts by the table's oid: the names of the table's columns by number, and its
+    columns.
+    """
     names: dict[int, dict[int, str]] = {}
     columns: dict[int, list[Column]] = {}
     for oid, number, name, kind, required, comment, sort, base, labels, expression in rows:
@@ -236,7 +242,7 @@ def _columns_by_table(
 
 
 def _without_partitions(table_rows: list[Any], parts: dict[int, list[Any]]) -> list[Any]:
-    """Leave out a partition if the table it belongs to can be read."""
+    """Leave out each partition whose parent table can be read."""
     readable = {row[0] for row in table_rows}
     below: set[int] = set()
     for parent, children in parts.items():
@@ -248,8 +254,8 @@ def _without_partitions(table_rows: list[Any], parts: dict[int, list[Any]]) -> l
 def _keys_by_table(
     rows: Iterable[Any], names: dict[int, dict[int, str]], names_shown: dict[int, str]
 ) -> tuple[dict[int, tuple[str, ...]], dict[int, list[ForeignKey]]]:
-    """Return two dicts by the oid of a table: its primary key, and its foreign keys. `names`: the
-    names of columns.
+    """Return two dicts by the table's oid: the primary key of the table, and its foreign keys.
+    `names` gives the names of columns by oid and number.
     """
     primary: dict[int, tuple[str, ...]] = {}
     foreign: dict[int, list[ForeignKey]] = {}
@@ -265,8 +271,8 @@ def _keys_by_table(
 
 
 def _type_names(rows: Iterable[Any]) -> frozenset[str]:
-    """Return the names of types with their schema. A type on the search path is listed without its
-    schema, too.
+    """Return the names of types in the form `schema.name`. A type on the search path is also listed
+    without the schema.
     """
     names: set[str] = set()
     for schema, name, is_visible in rows:
@@ -277,8 +283,8 @@ def _type_names(rows: Iterable[Any]) -> frozenset[str]:
 
 
 def reflect(connection: RawConnection) -> Reflected:
-    """Read every table and view that the role may read, in every schema. Partitions are not listed
-    if their parent is.
+    """Read every table and view that the role may read, in every schema. A partition is not listed
+    if its parent table is.
     """
 
     def rows(sql: str, *params: object) -> list[Any]:
@@ -332,7 +338,9 @@ def _shown(schema: str, name: str, *, visible: bool) -> str:
 
 
 def _type(kind: str, sort: str, base: str | None, labels: list[str] | None) -> str:
-    """Name the type: an enum with its values, a domain with its base type."""
+    """Return the name of a type. The name of an enum includes its values, that of a domain includes
+    the base type.
+    """
     if sort == "e" and labels is not None:
         text = ", ".join("'" + label.replace("'", "''") + "'" for label in labels)
         return f"ENUM {kind}({text if len(text) <= ENUM_CHARS else text[: ENUM_CHARS - 1] + '…'})"
@@ -349,7 +357,7 @@ def _named(names: dict[int, str], numbers: list[int]) -> tuple[str, ...]:
 
 
 def _below(oid: int, parts: dict[int, list[Any]]) -> list[Key]:
-    """Return all tables that are read along with a table, at any depth."""
+    """Return schema and name of all tables that are read along with a table, at any depth."""
     keys: list[Key] = []
     for row in parts.get(oid, ()):
         keys += [(row[2], row[3]), *_below(row[1], parts)]
@@ -357,8 +365,8 @@ def _below(oid: int, parts: dict[int, list[Any]]) -> list[Key]:
 
 
 def _estimate(oid: int, kind: str, own: int, parts: dict[int, list[Any]]) -> int | None:
-    """Add up the estimated rows of a table and its parts; None if one of them has no statistics
-    yet.
+    """Return the estimated rows of a table and all its parts together, None if one of them has no
+    statistics yet.
     """
     counts = [_estimate(row[1], row[4], row[5], parts) for row in parts.get(oid, ())]
     if kind != "p":
@@ -384,15 +392,15 @@ DENIED = re.compile(
 """,
     re.VERBOSE,
 )
-"""Functions that reach beyond their arguments: files, settings, locks, other sessions, SQL in a
-string, the network.
+"""Functions that reach beyond their arguments. They read files, settings or locks, touch other
+sessions or the network, or run SQL given as a string.
 """
 
 
 @dataclass
 class Plan:
-    """Schema and name of each relation read, the functions called, and whether anything would be
-    written or locked.
+    """What a query would do by the server's plan. `relations` are schema and name of each relation
+    read, `functions` the functions called; `writes` is True if anything would be written or locked.
     """
 
     relations: set[tuple[str, str]] = field(default_factory=set)

@@ -25,7 +25,7 @@ KEEPALIVE: dict[str, str | int] = {
 
 
 def connector(server: str, *, seconds: float) -> Callable[[], RawConnection]:
-    """Return a function that opens one connection to the server of this URL. Raise `ConfigError`
+    """Return a function that opens one connection to the server of this URL. Raises `ConfigError`
     for a URL that libpq cannot read.
     """
     try:
@@ -90,7 +90,7 @@ def what_failed(error: psycopg.Error) -> str:
 
 
 class Link:
-    """One connection out of the pool, for one query at a time."""
+    """One connection on loan from the pool, for one query at a time."""
 
     def __init__(self, connection: RawConnection, *, fresh: bool) -> None:
         self.connection = connection
@@ -99,8 +99,8 @@ class Link:
         self._last = 0.0
 
     def interrupt(self) -> None:
-        """Ask the server to stop the running statement. Repeated calls reach the server a few times
-        a second at most.
+        """Ask the server to stop the running statement. However often this is called, the server is
+        asked at most five times a second.
         """
         self.interrupted = True
         if time.monotonic() - self._last < 0.2:
@@ -111,7 +111,7 @@ class Link:
 
 
 class Pool:
-    """The connections; safe to share between threads."""
+    """The pool of connections. Threads may share it."""
 
     def __init__(
         self,
@@ -130,8 +130,8 @@ class Pool:
 
     @contextmanager
     def link(self, stop: Stop) -> Iterator[Link]:
-        """Lend a connection. If it comes back interrupted or in an unknown state, it is closed
-        rather than used again.
+        """Lend a connection. When it comes back, it is closed rather than used again if it was
+        interrupted or is in an unknown state.
         """
         link = self._take(stop)
         keep = False
@@ -142,7 +142,7 @@ class Pool:
             self._give_back(link.connection, keep=keep)
 
     def close(self) -> None:
-        """Close the idle connections; those at work are closed when they come back."""
+        """Close the idle connections. A connection that is at work is closed when it comes back."""
         with self._changed:
             self._closed = True
             idle = self._idle
@@ -175,7 +175,7 @@ class Pool:
             raise
 
     def replace(self, link: Link) -> None:
-        """Replace the link's connection, which the server has closed, by a new one."""
+        """Replace the link's connection, which the server has closed, with a new connection."""
         link.connection.close()
         link.connection = self._connect()
         link.fresh = True

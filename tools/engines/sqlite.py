@@ -1,5 +1,7 @@
-"""SQLite behind its own wall: the file is read-only, results are capped, an authorizer allows only
-the readable tables and columns, and a deadline is checked while a query runs.
+"""SQLite behind its own wall.
+
+The file is read-only, sizes are limited, and an authorizer lets queries read only the readable
+tables and columns. While a query runs, its deadline is checked.
 """
 
 import re
@@ -81,7 +83,9 @@ class _Version(NamedTuple):
 
 
 class SqliteEngine:
-    """One SQLite file; a connection for each query at a time, a few kept for the next."""
+    """One SQLite file. Each running query has its own connection; a few connections are kept for
+    later queries.
+    """
 
     dialect = "sqlite"
 
@@ -110,13 +114,13 @@ class SqliteEngine:
             return reflect_sqlite(session.connection)
 
     def schema_version(self) -> object:
-        """Return SQLite's own count of schema changes, and which file it is."""
+        """Return SQLite's own counter of schema changes, and the inode of the file."""
         with self.session(walled=False) as session, _translated(self._value_bytes):
             (count,) = session.connection.execute("PRAGMA schema_version").fetchone()
         return count, self._version().inode
 
     def guard(self, catalog: Catalog, reflected: Reflected) -> None:
-        """Build the authorizer: it lets a query read the tables and columns of the catalogue,
+        """Build the authorizer: it lets a query read the tables and columns of the catalogue, and
         nothing else.
         """
         with self.session(walled=False) as session:
@@ -142,7 +146,9 @@ class SqliteEngine:
             connection.close()
 
     def close(self) -> None:
-        """Close the idle connections; those at work are closed when they come back."""
+        """Close the idle connections. A connection that is at work is closed when its query
+        ends.
+        """
         with self._lock:
             self._closed = True
             idle = self._idle
@@ -152,7 +158,7 @@ class SqliteEngine:
 
     @contextmanager
     def session(self, _stop: Stop | None = None, *, walled: bool) -> Iterator["SqliteSession"]:
-        """Open a read-only session; the authorizer watches a walled one."""
+        """Open a read-only session. In a walled session the authorizer checks what is read."""
         walls = self._walls
         connection, version = self._take(walled)
         try:
@@ -177,8 +183,8 @@ class SqliteEngine:
             connection.close()
 
     def _rows_of(self, tables: Iterable[str]) -> float | None:
-        """Return about how many rows the largest of these tables has, None if no name is that of a
-        table.
+        """Return the approximate number of rows of the largest of these tables, None if none of the
+        names is that of a table.
         """
         file_bytes = self._path.stat().st_size
         with self.session(walled=False) as session, _translated(self._value_bytes):
@@ -204,9 +210,9 @@ class SqliteEngine:
     def _version(self) -> _Version:
         """Return how the file must be opened now.
 
-        If nobody has a WAL database open, a reader would create its -wal and -shm files and leave
-        them there: `immutable` keeps the folder as it is. A connection opened so is not used again
-        once the file has changed.
+        If a WAL database is open nowhere else, a reader would create its -wal and -shm files and
+        leave them there. Opening it as `immutable` leaves the folder as it is. A connection opened
+        this way is not used again after the file has changed.
         """
         try:
             stat = self._path.stat()
@@ -224,11 +230,11 @@ class SqliteEngine:
         return _Version(immutable, stat.st_ino, stat.st_mtime_ns if immutable else 0)
 
     def _uses_wal(self) -> bool:
-        """Return whether this is a WAL database: without locks SQLite cannot open one, and says so
-        before it makes a file.
+        """Return whether the file is a WAL database. SQLite cannot open a WAL database without
+        locks, and it reports this before it creates a file.
 
-        The file's head says so too, but opening and closing the file here would drop the locks of a
-        caller's own connection.
+        The first bytes of the file would also show it. But opening and closing the file here would
+        drop the locks that a caller's own connection holds.
         """
         with (
             _translated(self._value_bytes),
@@ -300,8 +306,8 @@ class SqliteSession:
     def fetch(
         self, sql: str, params: Sequence[Any] = (), *, limits: QueryLimits, stop: Stop
     ) -> Fetched:
-        """Run one statement and fetch all its rows, checking the deadline every few thousand
-        steps.
+        """Run one statement and fetch all its rows. The deadline is checked every few thousand
+        steps of SQLite.
         """
         self.connection.set_progress_handler(lambda: int(stop()), OPCODES_BETWEEN_LOOKS)
         try:
@@ -334,7 +340,9 @@ _NAMES = {int: "INTEGER", float: "REAL", str: "TEXT", bytes: "BLOB"}
 
 
 def _type_of(rows: list[Row], index: int) -> str:
-    """Name the storage class of a column's values, the only type that SQLite gives for results."""
+    """Return the storage class of a column's values. SQLite gives no other type for the columns of
+    results.
+    """
     kinds = {type(row[index]) for row in rows if row[index] is not None}
     if kinds == {int, float}:
         return "REAL"
@@ -394,7 +402,7 @@ def _authorizer(
 
 @contextmanager
 def _translated(value_bytes: int) -> Iterator[None]:
-    """Raise the driver's errors as typed errors."""
+    """Raise errors of the driver as this package's errors."""
     try:
         yield
     except sqlite3.Error as error:
@@ -420,8 +428,9 @@ _ERRORS: tuple[tuple[str, Callable[[str, int], DatabaseError | StoppedError]], .
         lambda text, _: DatabaseUnavailableError(f"the SQLite database cannot be read: {text}"),
     ),
 )
-"""Pairs of a part of SQLite's message and a function that makes our error from the message and the
-size limit of a value in bytes. The first that fits counts.
+"""Pairs of a pattern in SQLite's message and a function that makes this package's error. The
+function gets the message and the size limit of a value in bytes. The first pair whose pattern
+matches is used.
 """
 
 

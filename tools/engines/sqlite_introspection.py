@@ -1,4 +1,4 @@
-"""Read the catalogue of a file and the plan of a query from SQLite."""
+"""Read the catalogue of a SQLite file, and the plan of a query."""
 
 import re
 import sqlite3
@@ -17,7 +17,9 @@ GENERATED_COLUMNS = (2, 3)
 
 
 def reflect_sqlite(connection: sqlite3.Connection) -> Reflected:
-    """Read every table and view, except SQLite's own and the shadow tables of virtual tables."""
+    """Read every table and view. SQLite's own tables and the shadow tables of virtual tables are
+    left out.
+    """
     rows = connection.execute(
         "SELECT name, type, sql FROM sqlite_master WHERE type IN ('table', 'view') ORDER BY rowid"
     ).fetchall()
@@ -44,7 +46,7 @@ def reflect_sqlite(connection: sqlite3.Connection) -> Reflected:
 
 
 def virtual_tables(connection: sqlite3.Connection) -> list[str]:
-    """Name the virtual tables."""
+    """Return the names of the virtual tables."""
     rows = connection.execute(
         "SELECT name FROM sqlite_master WHERE type = 'table' AND sql LIKE 'CREATE VIRTUAL TABLE%'"
     )
@@ -73,7 +75,7 @@ def _columns(connection: sqlite3.Connection, table: str) -> list[Any]:
 
 
 def _sqlite_column(row: Sequence[Any], table_sql: str) -> Column:
-    """Return a column by its row of table_xinfo."""
+    """Return the column that a row of `PRAGMA table_xinfo` describes."""
     generated_by = table_sql if row[6] in GENERATED_COLUMNS else ""
     nullable = not row[3] and not row[5]
     return Column(str(row[1]), str(row[2] or ""), nullable=nullable, generated_by=generated_by)
@@ -104,8 +106,8 @@ def _foreign_keys(
 
 
 DERIVED_ROWS = 1_000.0
-"""The rows assumed for a subquery whose result the plan reads again: the plan does not give its
-size, and most such subqueries are grouped.
+"""The number of rows assumed for a subquery whose result is read again. SQLite's plan does not give
+the size of such a result, and most such subqueries are grouped.
 """
 LEAST_ROW_BYTES = 4
 _IS_TABLE = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ? COLLATE NOCASE"
@@ -122,8 +124,8 @@ Step = tuple[int, int, str]
 
 
 def sqlite_plan(steps: Sequence[Step], rows_of: Callable[[str], float | None]) -> Plan:
-    """Return the plan. `rows_of` gives a table's rows by the name or alias in the plan, None if
-    that is no table.
+    """Return the plan. `rows_of` returns the number of rows of a table by its name or alias in the
+    plan, or None if the name is not that of a table.
     """
     return _plan_below(0, 1.0, steps, rows_of)
 
@@ -131,7 +133,9 @@ def sqlite_plan(steps: Sequence[Step], rows_of: Callable[[str], float | None]) -
 def _plan_below(
     above: int, times: float, steps: Sequence[Step], rows_of: Callable[[str], float | None]
 ) -> Plan:
-    """Add up the steps below step `above`. Scans side by side are nested loops."""
+    """Add up the steps directly below step `above` and everything under them. Several scans at the
+    same level are nested loops.
+    """
     loops = 0
     scans = []
     pairs = 0.0
@@ -155,8 +159,8 @@ def _plan_below(
 
 
 def aliases(sql: str, view_sql: Mapping[str, str]) -> dict[str, set[str]]:
-    """Return the folded names of tables by the folded names or aliases that a plan may use for
-    them, including tables inside views.
+    """Return the tables that a plan's names may mean, including tables inside views. The keys are
+    folded names and aliases; the values are the folded names of the tables.
     """
     known: dict[str, set[str]] = {}
     todo = [sql]
@@ -174,11 +178,11 @@ def aliases(sql: str, view_sql: Mapping[str, str]) -> dict[str, set[str]]:
 
 
 def table_rows(connection: sqlite3.Connection, table: str, *, file_bytes: int) -> float | None:
-    """Return about how many rows a table has, without counting; None for a view or a subquery,
-    which has no rows of its own.
+    """Return the approximate number of rows of a table, without counting them. Return None for a
+    view or a subquery, which has no rows of its own.
 
-    This is the largest rowid, but never more than the file could hold. For a table without rowids,
-    it is the number that ANALYZE noted.
+    The number is the largest rowid, but no more than the file could hold. For a table without
+    rowids it is the number that ANALYZE stored.
     """
     try:
         row = connection.execute(f"SELECT max(rowid) FROM {quoted(table)}").fetchone()

@@ -1,4 +1,4 @@
-"""Decide how to read each column of a table of texts in DuckDB, and write the SQL for it."""
+"""Decide how DuckDB must read each column of a table of texts, and write the SQL for it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -8,11 +8,15 @@ import duckdb
 from longtable.tools.files.column_types import MISSING, TEXT, Reading, Style, read_as
 
 MOST_STRAY = 0.001
-"""Highest share of words in a column of numbers at which they are still read as empty."""
+"""The highest share of words in a column of numbers or dates at which these words are read as empty
+cells. Above it, the column stays text.
+"""
 MOST_WORDS = 0.1
-"""Highest share of words at which a note still says that the other values are numbers."""
+"""The highest share of words at which a column that stays text still gets a note that its other
+values are numbers or dates.
+"""
 MOST_NAMED = 5
-"""The most words that a note names."""
+"""The most words that a note quotes."""
 NO_WORDS = frozenset[str]()
 
 
@@ -23,7 +27,9 @@ def text_literal(text: str) -> str:
 
 @dataclass(frozen=True)
 class _Strays:
-    """Values without a digit in a column of text in which nearly all other values have one."""
+    """The words in a column of numbers or dates that has a few of them: values without a digit, how
+    many cells have such a value, and their share of the filled cells.
+    """
 
     words: frozenset[str]
     count: int
@@ -33,7 +39,9 @@ class _Strays:
 def readings_of(
     root: duckdb.DuckDBPyConnection, body: str, names: dict[str, str], style: Style | None
 ) -> dict[str, Reading]:
-    """Return how to read each column. Few words in a long column of numbers are read as empty."""
+    """Return how to read each column. If a long column of numbers or dates has very few words in
+    it, they are read as empty cells.
+    """
     readings = _decided(root, body, names, style, {})
     texts = [name for name in names if readings[name] == Reading(TEXT)]
     strays = _strays(root, body, texts)
@@ -50,7 +58,7 @@ def readings_of(
 
 
 def _with_strays(reading: Reading, strays: _Strays) -> Reading:
-    """Return how to read a column of numbers or dates with some words in it."""
+    """Return how to read a column of numbers or dates that has some words in it."""
     example = ", ".join(sorted(strays.words)[:MOST_NAMED])
     if strays.share > MOST_STRAY:
         return Reading(TEXT, notes=(("words_among", example),))
@@ -59,7 +67,9 @@ def _with_strays(reading: Reading, strays: _Strays) -> Reading:
 
 
 def _strays(root: duckdb.DuckDBPyConnection, body: str, names: Sequence[str]) -> dict[str, _Strays]:
-    """Return the values without a digit of each column that has a few of them."""
+    """Return the values without a digit of each column in which they are at most `MOST_WORDS` of
+    the cells.
+    """
     strays: dict[str, _Strays] = {}
     missing = ", ".join(map(text_literal, sorted(MISSING)))
     for name in names:
@@ -82,8 +92,8 @@ def _decided(
     style: Style | None,
     stray: dict[str, frozenset[str]],
 ) -> dict[str, Reading]:
-    """Decide from some of its values how to read each column, then decide again with the values
-    that do not fit. `stray`: words of a column that are ignored.
+    """Decide how to read each column from some of its values. Then look for values that do not fit,
+    and decide again with these values too. `stray` gives, for each column, words to ignore.
     """
 
     def cells(sql: str) -> set[str]:
@@ -123,7 +133,7 @@ def _decided(
 
 
 def _misfit(name: str, reading: Reading) -> str:
-    """Return SQL that is true for a value that does not have the form decided for its column."""
+    """Return SQL that is true for a value that does not fit the reading chosen for its column."""
     converted = "" if reading.type == TEXT else f" AND ({reading.sql.format(v=name)}) IS NOT NULL"
     known = value_sql(name, Reading(TEXT), reading.missing | reading.stray)
     return (
@@ -133,8 +143,8 @@ def _misfit(name: str, reading: Reading) -> str:
 
 
 def value_sql(name: str, reading: Reading, words: frozenset[str]) -> str:
-    """Return SQL that reads a value of a column. In a column of text, `words` count as missing,
-    too.
+    """Return SQL that reads a value of a column. In a column of text, `words` are read as missing
+    values; any other column has its own missing words.
     """
     words = words if reading.type == TEXT else reading.missing | reading.stray
     value = reading.sql.format(v=name)

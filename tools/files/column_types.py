@@ -1,8 +1,8 @@
 """Decide from the texts of a column whether its values are numbers, dates, truth values or text.
 
-A decision is made from some of the values. It holds a pattern that every value of the column must
-match; the caller looks for values that do not, and asks again with them. So all rows count, though
-few are looked at here.
+A decision is made from some of the values. It contains a pattern that every value of the column
+must match. The caller looks for values that do not match, and asks for a new decision with these
+values included. So every row counts, although only a few are looked at here.
 """
 
 import re
@@ -12,7 +12,7 @@ from itertools import product
 from typing import Literal
 
 Style = Literal["point", "comma"]
-"""The decimal mark."""
+"""The decimal mark of numbers: a point or a comma."""
 
 _MISSING_WORDS = (
     "na n/a #n/a #nv #null! #div/0! #wert! #value! #ref! #bezug! #name? #num! #zahl! #null #spill!"
@@ -20,8 +20,8 @@ _MISSING_WORDS = (
     " 00.00.0000 0000-00-00 00/00/0000"
 )
 MISSING = frozenset(_MISSING_WORDS.split())
-"""Words for a missing value, in lower case. They count only if the column has a type other than
-text without them.
+"""Words for a missing value, in lower case. They are read as missing only if the other values of
+the column are not text.
 """
 
 _TEXT_NAME = re.compile(
@@ -32,18 +32,20 @@ _UNIT = f"(?:%|{_MONEY})"
 _SEPARATORS = " \u00a0\u202f\u2009'\u2019"
 _SPACE = f"[{_SEPARATORS[:4]}]?"
 MOST_DIGITS = 15
-"""Digits before the decimals that a DOUBLE always holds. A column of whole numbers is a BIGINT,
-which holds 18.
+"""The most digits before the decimals that a DOUBLE holds exactly. A column of whole numbers
+becomes a BIGINT, which holds 18 digits.
 """
 
 
 _INDIAN = r"[1-9]\d?(?:,\d{2}){1,6},\d{3}"
-"""Lakhs and crores: 12,34,567. With one comma alone it is the usual form."""
+"""Numbers in Indian groups of digits, such as 12,34,567. A number with one comma looks the same in
+Western groups.
+"""
 
 
 def _number(style: str, unit: str, *, often: str = "?") -> str:
-    """Return the pattern of a number: a sign, brackets or a minus at the end, and a unit before or
-    after it.
+    """Return the pattern of a number with an optional sign, brackets or a minus at the end, and
+    with `unit` before or after it. `often` says how often the unit may follow: "?" or "{1}".
     """
     thousands, decimal = (",", r"\.") if style == "point" else (r"\.", ",")
     grouped = rf"[1-9]\d{{0,2}}(?:[{thousands}{_SEPARATORS}]\d{{3}}){{1,{MOST_DIGITS // 3 - 1}}}"
@@ -105,7 +107,9 @@ _PLAIN = {
         f"TRY_CAST(regexp_replace({{v}}, '{_OFFSET}$', '') AS TIMESTAMP)",
     ),
 }
-"""Unambiguous forms, each with its type and SQL."""
+"""Unambiguous patterns of values, each with the type of the column and the SQL that converts a
+value.
+"""
 
 
 def _pattern(form: str) -> str:
@@ -118,7 +122,7 @@ _CLEAR_DATES = ("%Y-%m-%d", "%Y/%m/%d", "%Y.%m.%d", *(each for each in _DATES if
 
 @dataclass(frozen=True)
 class Reading:
-    """How a column is read. `sql` converts `{v}`; every value that is not missing matches
+    """How a column is read. `sql` converts the value `{v}`. Every value that is not missing matches
     `pattern`.
     """
 
@@ -128,11 +132,9 @@ class Reading:
     style: Style | None = None
     missing: frozenset[str] = frozenset()
     stray: frozenset[str] = frozenset()
-    """Words that are not values of the column's type; only in this column they are read as
-    empty.
-    """
+    """Words in a column of another type, which are read as empty cells in this column only."""
     notes: tuple[tuple[str, str], ...] = ()
-    """Notes on the column: a code each, with a value or a form."""
+    """Notes on the column: pairs of a note's code and an example from the column."""
 
 
 TEXT = "VARCHAR"
@@ -145,8 +147,8 @@ def read_as(
     style: Style | None,
     stray: frozenset[str] = frozenset(),
 ) -> Reading:
-    """Return how to read a column with these values, which are not empty. `style` is the decimal
-    mark found in other columns of the file. `stray` words are ignored.
+    """Return how to read a column with these values, none of which is empty. `style` is the decimal
+    mark found in other columns of the file, None if unknown. Words in `stray` are ignored.
     """
     missing = frozenset(value for value in values if value.lower() in MISSING)
     known = sorted(set(values) - missing - stray)
@@ -178,7 +180,7 @@ def read_as(
 
 
 def looks_typed(value: str) -> bool:
-    """Return whether a value is a number, a date or a time in one of the forms known here."""
+    """Return whether a value is written like a number, a date or a time."""
     return bool((reading := read_as([value], "", style=None)).notes) or reading.type not in (
         TEXT,
         "BOOLEAN",
@@ -291,7 +293,9 @@ def _first_fit(form: str, values: Sequence[str]) -> str | None:
 
 
 def _mixed_dates(values: Sequence[str]) -> Reading | None:
-    """Return how to read dates of several forms that each say which part is the month."""
+    """Return how to read dates that are written in several ways, each of which makes clear what is
+    the day and what the month. Return None if a value is not such a date.
+    """
     forms = [form for form in _CLEAR_DATES if _first_fit(form, values) is not None]
     pattern = "|".join(_FORMS[form] for form in forms)
     if not forms or not _all(pattern, values):

@@ -1,4 +1,4 @@
-"""Find the data files of a path, and the groups of files that may be one table."""
+"""Find the data files under a path, and the groups of files that may form one table."""
 
 import gzip
 import itertools
@@ -17,7 +17,7 @@ from longtable.tools.files.load_target import Loading
 from longtable.tools.sql.parsing import first_line
 
 MOST_DEPTH = 6
-"""How deep nested folders are searched."""
+"""How many levels of nested folders are searched."""
 
 
 def data_files(path: Path, limits: FileLimits) -> list[Path]:
@@ -48,8 +48,8 @@ def data_files(path: Path, limits: FileLimits) -> list[Path]:
 
 
 def _inside(path: Path) -> Iterator[Path]:
-    """Yield the data files of a folder and its sub-folders, without `.txt` files: they may be
-    anything, and are loaded only if named.
+    """Yield the data files of a folder and its sub-folders. `.txt` files are left out, because they
+    may hold anything; they are loaded only if the path names one.
     """
     for folder, folders, names in os.walk(path):
         deeper = folders if len(Path(folder).relative_to(path).parts) < MOST_DEPTH else []
@@ -61,13 +61,15 @@ def _inside(path: Path) -> Iterator[Path]:
 
 
 def hive_columns(file: Path, home: Path) -> dict[str, str]:
-    """Return the columns given by the names of a file's folders: `year=2023` is a column."""
+    """Return columns from the names of the folders that a file is in, as Hive names them: the
+    folder `year=2023` gives a column `year`.
+    """
     return dict(part.split("=", 1) for part in file.relative_to(home).parts[:-1] if "=" in part)
 
 
 def file_groups(sources: Sequence[Path], home: Path) -> list[list[Path]]:
-    """Return groups of files that may be one table: their names differ only by digits, or their
-    folders have the form `year=2023`.
+    """Return groups of files that may form one table: files whose names differ only in digits, or
+    files in folders such as `year=2023`.
     """
     groups: dict[object, list[Path]] = {}
     for file in sources:

@@ -1,4 +1,6 @@
-"""Make one table of files with the same columns: a file for each year, or folders `year=2023`."""
+"""Join several files with the same columns into one table, such as one file for each year or
+folders such as `year=2023`.
+"""
 
 import itertools
 import re
@@ -16,7 +18,9 @@ from longtable.tools.files.load_target import Loading, columns_of, table_name
 from longtable.tools.results.parquet import column_names
 
 _ALIKE = ({"BIGINT", "DOUBLE"}, {"DATE", "TIMESTAMP"})
-"""Sets of types that may be joined in one column."""
+"""Sets of types. Columns of several files may become one column if their types are in the
+same set.
+"""
 _WHOLE_NUMBER = re.compile(r"0|[1-9][0-9]{0,17}")
 YEAR = re.compile(r"(?:19|20)\d\d")
 
@@ -24,8 +28,8 @@ YEAR = re.compile(r"(?:19|20)\d\d")
 def tables_alike(
     loading: Loading, loaded: Sequence[tuple[Path, str]]
 ) -> list[list[tuple[Path, str]]]:
-    """Return the tables in groups. Tables that share more than half of their columns form one
-    group.
+    """Return the tables in groups. A table joins a group if it shares more than half of its columns
+    with the group.
     """
     groups: list[list[tuple[Path, str]]] = []
     shared: list[set[str]] = []
@@ -43,8 +47,8 @@ def tables_alike(
 
 
 def _made_alike(loading: Loading, tables: Sequence[str]) -> dict[str, str]:
-    """Turn a column into text in all of these tables if its types differ. Return the columns that
-    need a note, with the note's code.
+    """Turn a column into text in all of these tables if its types differ from table to table.
+    Return the code of a note for each column that needs one.
     """
     shapes = [columns_of(loading, table) for table in tables]
     codes: dict[str, str] = {}
@@ -64,7 +68,12 @@ def _made_alike(loading: Loading, tables: Sequence[str]) -> dict[str, str]:
 
 
 def join_tables(loading: Loading, loaded: Sequence[tuple[Path, str]], home: Path) -> None:
-    """Join tables with the same columns, and add columns that say which file a row is from."""
+    """Join tables that have the same columns into one table, and add columns that tell which file a
+    row comes from.
+
+    If the columns differ, the tables are joined only if the files are in folders such as
+    `year=2023`; otherwise the tables stay apart, with a note.
+    """
     shapes = [
         loading.root.execute(
             f"SELECT column_name, column_type FROM (DESCRIBE {quoted(table)})"
@@ -115,7 +124,9 @@ def join_tables(loading: Loading, loaded: Sequence[tuple[Path, str]], home: Path
 def _marks(
     loading: Loading, loaded: Sequence[tuple[Path, str]], home: Path, *, with_year: bool
 ) -> list[dict[str, str]]:
-    """Return for each file the columns and values that mark its rows as coming from it."""
+    """Return for each file the added columns and their values, which mark the rows of this file.
+    With `with_year`, a year in the files' names becomes a column.
+    """
     marks = [hive_columns(file, home) for file, _ in loaded]
     if len(set(map(str, marks))) < len(marks):
         for mark, (_, table) in zip(marks, loaded, strict=True):
@@ -128,7 +139,7 @@ def _marks(
 
 
 def _years(files: Sequence[Path]) -> list[str]:
-    """Return the years in the names of the files if the names differ only by a year, else an empty
+    """Return the year in each file's name if the names differ only in a year, otherwise an empty
     list.
     """
     digits = zip(*(re.findall(r"\d+", data_stem(file)) for file in files), strict=False)
@@ -139,14 +150,16 @@ def _years(files: Sequence[Path]) -> list[str]:
 
 
 def _shared_name(file: Path, home: Path, hive: dict[str, str]) -> str:
-    """Return the part of a file's name that all files of its group share."""
+    """Return the part of the file's name that all files of its group share, with the names of the
+    folders.
+    """
     stem = "" if hive else re.sub(r"\d+", " ", data_stem(file)).strip(" _-.()")
     parts = [*file.relative_to(home).parts[:-1], stem]
     return "_".join(part for part in parts if part and "=" not in part) or home.name
 
 
 def _drop_parts(loading: Loading, tables: Sequence[str], name: str) -> None:
-    """Drop the tables that were joined, and pass their notes on to the joined table."""
+    """Drop the tables that were joined. Their notes become notes on the joined table."""
     loading.root.execute("; ".join(f"DROP TABLE {quoted(table)}" for table in tables))
     for table in tables:
         del loading.sources[table]

@@ -1,8 +1,8 @@
-"""CSV, Parquet, JSON and Excel files as one database: loaded into a DuckDB file of ours, which is
-then opened like any other.
+"""Load CSV, Parquet, JSON and Excel files into a new DuckDB file, which is then opened like any
+other database.
 
-Text files and sheets are rows of texts at first. Their table is found in them, then each column's
-type is decided from all of its values (`column_types`). Whatever was guessed is noted.
+A text file or a sheet is first a list of rows of texts. The table is found in these rows, and the
+type of each column is decided from all its values (`column_types`). Every guess becomes a note.
 """
 
 import csv
@@ -41,14 +41,14 @@ _READERS = {
 _RECORDS = re.compile(r"STRUCT\(.*\)\[\]")
 _OBJECT = re.compile(r"STRUCT\(.*\)")
 MOST_WRAPPERS = 3
-"""How deep nested objects are searched for a list of records."""
+"""How many levels of nested objects are searched for a list of records."""
 
 
 def load_files(path: Path, target: Path, *, files: FileLimits) -> tuple[LoadNote, ...]:
-    """Load a file, or all data files of a folder, into tables of the new file `target`; return the
-    guesses.
+    """Load a file, or all data files of a folder, into tables of the new file `target`. Return
+    notes on the guesses made.
 
-    Raises `DatabaseUnavailableError` naming the file at fault.
+    Raises `DatabaseUnavailableError` with the name of the file that cannot be loaded.
     """
     sources = data_files(path, files)
     home = path if path.is_dir() else path.parent
@@ -92,7 +92,9 @@ def load_files(path: Path, target: Path, *, files: FileLimits) -> tuple[LoadNote
 
 
 def _load(loading: Loading, file: Path, home: Path) -> list[str]:
-    """Load one file and return its tables. For an empty file, return no table and add a note."""
+    """Load one file, and return the names of its tables. An empty file gives no table but a
+    note.
+    """
     ending = data_ending(file) if file.stat().st_size else ""
     source = unpacked(loading, file) if file.suffix.lower() == GZIP else file
     tables: list[str] = []
@@ -132,7 +134,9 @@ def _load(loading: Loading, file: Path, home: Path) -> list[str]:
 
 @dataclass(frozen=True)
 class _Sheet:
-    """A sheet, or a whole text file. `title` is "" if the file has no other sheet."""
+    """A sheet of a workbook, or a whole text file. `title` is "" for a text file and for the only
+    sheet of a workbook.
+    """
 
     file: Path
     title: str
@@ -146,7 +150,7 @@ class _Sheet:
 
 
 def _load_block(loading: Loading, sheet: _Sheet, rows: Iterator[Row]) -> str:
-    """Load one table of a sheet and return its name, "" if there is none."""
+    """Load one table of a sheet and return the table's name, "" if there is no table."""
     names, guesses, body, cells = find_table(rows)
     if sheet.title and cells == 1:
         words = f"{sheet.title} ({words_of_row(names)})"
@@ -163,7 +167,7 @@ def _load_block(loading: Loading, sheet: _Sheet, rows: Iterator[Row]) -> str:
 
 
 def _number_tables(loading: Loading, tables: Sequence[str], sheet: _Sheet) -> None:
-    """If a sheet has several tables, note for each which one it is."""
+    """If a sheet has several tables, add a note to each with its number on the sheet."""
     here = [table for table in tables if loading.sources[table] == sheet.source]
     if len(here) > 1:
         for number, table in enumerate(here, start=1):
@@ -177,8 +181,8 @@ def _is_one_object(file: Path) -> bool:
 
 
 def _unwrap(loading: Loading, table: str) -> None:
-    """If a JSON document is one object around a list of records, make the records the rows of its
-    table.
+    """If a JSON document is one object that contains a list of records, make these records the rows
+    of the table.
     """
     for _ in range(MOST_WRAPPERS):
         columns = columns_of(loading, table)

@@ -1,4 +1,6 @@
-"""The DuckDB file that files are loaded into: its tables, names in use, notes on guesses."""
+"""The DuckDB file that files are loaded into: its tables, the names in use, and notes on
+guesses.
+"""
 
 import re
 from dataclasses import dataclass, field
@@ -12,14 +14,16 @@ from longtable.tools.engines.base import FileLimits, LoadNote
 from longtable.tools.results.parquet import free_name
 
 NOTE_CHARS = 200
-"""The most characters of the file that a note quotes."""
+"""The most characters that a note quotes from a file."""
 Row = list[str]
 Notes = list[tuple[str, int, str]]
 
 
 @dataclass
 class Loading:
-    """The state of loading into one DuckDB file: the names in use and the notes so far."""
+    """The state of loading files into one DuckDB file. `names` are the table names in use;
+    `sources` tells which file or sheet each table comes from; `notes` are the guesses so far.
+    """
 
     root: duckdb.DuckDBPyConnection
     scratch: Path
@@ -38,13 +42,13 @@ class Loading:
 
 
 def columns_of(loading: Loading, table: str) -> dict[str, str]:
-    """Return the types of a table's columns."""
+    """Return the types of a table's columns, by column name."""
     rows = loading.root.execute(f"SELECT column_name, column_type FROM (DESCRIBE {quoted(table)})")
     return {str(name): str(kind) for name, kind in rows.fetchall()}
 
 
 def table_name(text: str, names: set[str]) -> str:
-    """Return a name that is not in use yet and has no characters that need quotes."""
+    """Return a table name made from `text` that is not in use yet and needs no quotes in SQL."""
     return free_name(
         re.sub(r"^(?=\d)", "t_", re.sub(r"\W+", "_", text).strip("_") or "data"), names, start=2
     )

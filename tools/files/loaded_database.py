@@ -1,6 +1,7 @@
-"""Load data files into a DuckDB file of ours, in a temporary folder of its own.
+"""Load data files into a new DuckDB file in a temporary folder.
 
-The folder is removed with the database, or by the next load after its process was killed.
+The folder is removed together with the `Database`. If the process was killed, the next load of any
+process removes the folder.
 """
 
 import os
@@ -16,15 +17,15 @@ from longtable.tools.workers.worker_requests import LOAD
 
 LOAD_SECONDS = 3600.0
 LOADED = "longtable-files-"
-"""Prefix of the folders of loaded files."""
+"""Prefix of the names of these temporary folders."""
 _locks: dict[Path, int] = {}
-"""Descriptors of the locks that this process holds on such folders."""
+"""Descriptors of the locks that this process holds, by folder."""
 
 
 def load_database(
     path: Path, files: FileLimits, *, in_process: bool
 ) -> tuple[Path, tuple[LoadNote, ...]]:
-    """Return the new DuckDB file, and the guesses made when it was loaded."""
+    """Load data files into a new DuckDB file. Return its path, and notes on the guesses made."""
     _sweep()
     target = Path(tempfile.mkdtemp(prefix=LOADED)) / "files.duckdb"
     _lock(target.parent)
@@ -44,8 +45,8 @@ def load_database(
 
 
 def _lock(folder: Path) -> None:
-    """Hold a lock in the folder until this process ends, even by a kill. After that the next load
-    may remove the folder.
+    """Lock the folder until this process ends, even if it is killed. After that the next load may
+    remove the folder.
     """
     if sys.platform != "win32":
         import fcntl
@@ -64,8 +65,8 @@ def remove_folder(folder: Path) -> None:
 
 
 def _sweep() -> None:
-    """Remove the folders of loaded files whose process was killed. A folder without a lock file is
-    kept, because it may be new.
+    """Remove the folders of processes that were killed. A folder without a lock file is kept,
+    because it may have just been made.
     """
     if sys.platform == "win32":
         return

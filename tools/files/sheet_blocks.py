@@ -1,4 +1,4 @@
-"""Find where the next table begins on a sheet with several tables below each other."""
+"""Find where the next table begins on a sheet that has several tables below each other."""
 
 import itertools
 from collections import deque
@@ -8,22 +8,24 @@ from longtable.tools.files.column_types import looks_typed
 
 Row = list[str]
 MOST_ABOVE = 100
-"""Rows of a table that are kept to judge its columns by."""
+"""The most rows of the current table that are kept to judge its columns."""
 MOST_AHEAD = 50
-"""Rows that are looked at below a blank row."""
+"""The most rows after a blank row that are looked at to see whether a new table begins."""
 FULL = 0.6
-"""Least share of the widest row's cells that a header fills."""
+"""The share of the widest row's cells that a row must fill to be the header."""
 
 
 class SheetBlocks:
-    """Cut the rows of a sheet into tables. Each must be read to its end before the next."""
+    """Cut the rows of a sheet into tables. Read each table to its end before asking for the
+    next.
+    """
 
     def __init__(self, rows: Iterator[Row]) -> None:
         self._rows = rows
         self._ahead: deque[Row] = deque()
 
     def tables(self) -> Iterator[Iterator[Row]]:
-        """Yield the rows of each table."""
+        """Yield the tables of the sheet, each as an iterator over its rows."""
         yield self._table()
         while self._look_ahead():
             yield self._table()
@@ -44,16 +46,17 @@ class SheetBlocks:
         return list(itertools.islice(self._rows, 1))
 
     def _look_ahead(self) -> list[Row]:
-        """Return the next rows that are not blank; they are still to be read."""
+        """Return the next rows that are not blank, without consuming them."""
         missing = MOST_AHEAD - len(self._ahead)
         self._ahead.extend(itertools.islice(self._rows, max(0, missing)))
         return [row for row in self._ahead if any(row)]
 
 
 def _begins_table(ahead: Sequence[Row], above: Sequence[Row]) -> bool:
-    """Return whether the rows below a blank row are a table of their own. Such a table has a header
-    of words above numbers or dates, in columns that hold only numbers, dates or nothing above the
-    header.
+    """Return whether the rows after a blank row begin a new table.
+
+    They do if a header of words stands above numbers or dates, and a column under this header had
+    only numbers, dates or nothing in the table above.
     """
     if len(ahead) > 1 and len(_places(ahead[0])) == 1:
         ahead = ahead[1:]  # a title
@@ -78,7 +81,7 @@ def _places(row: Row) -> list[int]:
 
 
 def _body(rows: Sequence[Row]) -> Sequence[Row]:
-    """Return the rows below the header of words; empty if there is no such header."""
+    """Return the rows below the header of a table; empty if the table has no header of words."""
     most = max((len(_places(row)) for row in rows), default=0)
     full = (at for at, row in enumerate(rows) if len(_places(row)) >= FULL * most)
     head = next(full, 0)
@@ -88,6 +91,6 @@ def _body(rows: Sequence[Row]) -> Sequence[Row]:
 
 
 def _is_other(rows: Sequence[Row], place: int) -> bool:
-    """Return whether a column of a table holds only numbers or dates, or nothing at all."""
+    """Return whether a column holds only numbers or dates, or nothing at all."""
     cells = [row[place] for row in rows if place < len(row) and row[place]]
     return all(map(looks_typed, cells))

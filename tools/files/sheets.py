@@ -18,8 +18,9 @@ from longtable.tools.sql.parsing import first_line
 def workbook_sheets(
     loading: Loading, file: Path
 ) -> Iterator[tuple[str, Iterator[Row], set[int], Notes]]:
-    """Yield for each visible sheet its title (empty if it is the only one), its rows, the columns
-    with numbers stored as text, and notes.
+    """Yield each visible sheet of a workbook as (title, rows, texts, notes). The title is empty if
+    the workbook has only one visible sheet. `texts` are the places of columns with numbers stored
+    as text; it is complete when all rows have been read.
     """
     try:
         import openpyxl
@@ -58,8 +59,8 @@ def workbook_sheets(
 
 
 def _merged_and_unsaved(source: IO[bytes]) -> Notes:
-    """Return notes on a sheet, found in its XML: cells merged over rows, and formulas whose values
-    the program did not save.
+    """Return notes on a sheet that are found in its XML: on cells merged over several rows, and on
+    formulas whose values the program did not save.
     """
     unsaved = list[str]()
     cells = [b""]
@@ -88,8 +89,8 @@ def _check_size(file: Path, count: int, *, most: int, what: str, setting: str) -
 
 
 def narrow_rows(rows: Iterable[Row], file: Path, limits: FileLimits) -> Iterator[Row]:
-    """Yield the rows of a sheet or text file. Raises `DatabaseUnavailableError` if it is too wide
-    or cannot be read.
+    """Yield the rows of a sheet or text file. Raises `DatabaseUnavailableError` if a row has too
+    many cells or the file cannot be read.
     """
     try:
         for row in rows:

@@ -1,4 +1,4 @@
-"""Find where a table begins in rows of texts, and whether its first row holds names."""
+"""Find where a table begins in rows of texts, and whether its first row holds the column names."""
 
 import itertools
 import re
@@ -10,19 +10,19 @@ from longtable.tools.files.load_target import Notes, Row
 
 FIRST_ROWS = 1_000
 HEAD_ROWS = 100
-"""Rows that are searched for the start of a table, and rows of the table that show whether its
-first row holds names.
+"""`FIRST_ROWS` are searched for the start of a table. Up to `HEAD_ROWS` rows of the table then show
+whether its first row holds names.
 """
 _RULER = re.compile(r"[-=_+|*]*[-=_]{3}[-=_+|*]*")
-"""A cell of a separator line, such as `-----`."""
+"""Matches a cell of a separator line, such as `-----`."""
 
 
 def find_table(rows: Iterable[Row]) -> tuple[Row, Notes, Iterator[Row], int]:
-    """Return the names of a table's columns, the guesses made, its rows, and the number of cells
-    seen.
+    """Find the table in these rows. Return its column names, notes on guesses, the rows of the
+    table, and the number of filled cells seen.
 
-    The table begins at the first row that fills most of its columns. The names are empty if there
-    is no cell.
+    The table begins at the first row that fills at least 60 % as many cells as the fullest row. If
+    no cell is filled, there are no names. If the first row holds no names, each name is empty.
     """
     stripped = itertools.dropwhile(
         lambda row: not any(row), (list(map(str.strip, row)) for row in rows)
@@ -56,7 +56,9 @@ def find_table(rows: Iterable[Row]) -> tuple[Row, Notes, Iterator[Row], int]:
 
 
 def _joined_header(head: Sequence[Row], first: int) -> tuple[int, Row] | None:
-    """If the header has two rows, return the place of the first and the joined names, else None."""
+    """If the header has two rows, return the place of the upper row and the joined names. Otherwise
+    return None.
+    """
     for upper in (first - 1, first):
         over = head[upper]
         under = head[min(upper + 1, len(head) - 1)]
@@ -82,7 +84,9 @@ def _joined_header(head: Sequence[Row], first: int) -> tuple[int, Row] | None:
 
 
 def _lacks_first_name(head: Row, body: Sequence[Row]) -> bool:
-    """Return whether the first column holds row names, above which R writes no column name."""
+    """Return whether the first column holds names of rows and has no column name. R writes files in
+    this way, and the header is then one cell short.
+    """
     return bool(
         not head[-1]
         and all(head[:-1])
@@ -101,8 +105,8 @@ def is_ruler(row: Row) -> bool:
 
 
 def _is_header(head: Row, body: Sequence[Row]) -> bool:
-    """Return whether a row holds names: no column consists of numbers or dates from this row down.
-    Years may be names, though.
+    """Return whether a row holds column names. It does not if a column holds only numbers or dates
+    from this row down, except that a year may be a name, such as 2023.
     """
     typed = [
         (name, cells)
@@ -116,7 +120,7 @@ def _is_header(head: Row, body: Sequence[Row]) -> bool:
 
 
 def _columns(head: Row, body: Sequence[Row]) -> list[tuple[str, list[str]]]:
-    """Return each column's name and its cells that are not missing."""
+    """Return the name of each column and the column's cells that are not missing."""
     return [(name, _present(cells)) for name, *cells in zip(head, *body, strict=False)]
 
 

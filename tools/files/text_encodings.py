@@ -1,5 +1,7 @@
-"""Find out how the text of a file is encoded: UTF-8 and UTF-16 by their own rules, Chinese,
-Japanese, Korean and Cyrillic by charset-normalizer, the Latin ones by the letters of languages.
+"""Find out how the text of a file is encoded.
+
+UTF-8 and UTF-16 are found by their own rules. Latin encodings are told apart by the letters that
+languages use. Chinese, Japanese, Korean, Cyrillic and Greek are found by charset-normalizer.
 """
 
 import re
@@ -9,19 +11,21 @@ from pathlib import Path
 from charset_normalizer import from_bytes
 
 HEAD_BYTES = 1_000_000
-"""Bytes at the start of a file that decide its encoding if it is not UTF-8."""
+"""How many bytes at the start of a file decide its encoding if the file is not UTF-8."""
 MOST_SAMPLE = 50_000
-"""The most bytes that are looked at, from lines with letters beyond ASCII."""
+"""The most bytes that are examined, all from lines with bytes beyond ASCII."""
 MOST_CONTROL = 0.01
-"""Share of control characters above which bytes are not text."""
+"""The share of control characters above which a file is not text."""
 LIKELY_CHAOS = 0.1
-"""charset-normalizer's measure of disorder: below this limit its reading may be right."""
+"""Limit on `chaos`, charset-normalizer's measure of disorder. Below this limit an encoding may be
+the right one.
+"""
 LEAST_PAIRED = 0.5
-"""Least share of bytes beyond ASCII that come in pairs in Chinese, Korean and most Japanese text.
-In Latin text they come alone.
+"""In Chinese, Korean and most Japanese text, bytes beyond ASCII come in pairs; in Latin text they
+come alone. At least this share of the bytes must come in pairs for such an East Asian encoding.
 """
 FEW_BYTES = 8
-"""Bytes beyond ASCII that are enough to tell apart more than Chinese and Latin text."""
+"""With fewer bytes beyond ASCII than this, only Chinese and Latin text are told apart."""
 BROKEN = "UTF-8 with wrong bytes"
 
 _CODECS = {
@@ -38,7 +42,7 @@ _CODECS = {
     "Big5": "big5",
     "GB18030": "gb18030",
 }
-"""Python's names for encodings that people call by another name."""
+"""Python's names of encodings that have another name for people."""
 
 _EAST_ASIAN = ("Shift-JIS", "EUC-JP", "EUC-KR", "Big5", "GB18030")
 _OTHER_SCRIPTS = ("Windows-1251", "Windows-1253")
@@ -67,10 +71,10 @@ _LETTERS = {
     "Windows-1254": ("çğıöşüâîûİ",),
 }
 _KANA = re.compile(r"[\u3040-\u30ff]")
-"""Japanese letters. The same bytes may also be rare syllables of Korean."""
+"""Matches Japanese letters. The same bytes may also be rare syllables of Korean."""
 _SIGNS = "°²³µ£€§±·×½¼¾´¨"
-"""Signs that are not letters. A sign just before a letter is more likely a letter in another
-encoding.
+"""Signs that are not letters. If a sign stands just before a letter, it is more likely a letter
+that was written in another encoding.
 """
 _SIGN = re.compile(rf"[{_SIGNS}](?![^\W\d_])|[–—…‘’‚“”„«»©®™\u00a0]")
 
@@ -85,7 +89,9 @@ def codec_of(encoding: str) -> str:
 
 
 def encoding_of(file: Path) -> str:
-    """Return the encoding of a text file as people call it; "" for UTF-8. Raises `NoTextError`."""
+    """Return the name of a text file's encoding, "" for UTF-8. Raises `NoTextError` if the file is
+    not text.
+    """
     with file.open("rb") as stream:
         head = stream.read(HEAD_BYTES)
     if head.startswith((b"\xff\xfe", b"\xfe\xff")) or 4 * head.count(b"\0") > len(head):
@@ -113,7 +119,7 @@ def _utf_16(head: bytes) -> str:
 
 
 def _sample(head: bytes) -> bytes:
-    """Return some of the lines with letters beyond ASCII."""
+    """Return up to about `MOST_SAMPLE` bytes of the lines that have bytes beyond ASCII."""
     lines = [line for line in head.splitlines(keepends=True) if not line.isascii()]
     sample = b""
     for line in lines:
@@ -124,8 +130,8 @@ def _sample(head: bytes) -> bytes:
 
 
 def _eight_bit(sample: bytes) -> str:
-    """Return the encoding that explains the bytes best, or Windows-1252 if several are equally
-    good.
+    """Return the encoding that explains the bytes best. If several Latin encodings are equally
+    good, Windows-1252 wins.
     """
     explained = {name: _explained(sample, name) for name in _LETTERS}
     latin = max(explained, key=lambda name: explained[name])
@@ -153,7 +159,9 @@ def _eight_bit(sample: bytes) -> str:
 
 
 def _explained(sample: bytes, name: str) -> int:
-    """Return how many bytes beyond ASCII are letters of one language, or signs."""
+    """Return how many characters beyond ASCII this encoding explains: signs, and letters of the one
+    language that fits best.
+    """
     text = sample.decode(codec_of(name), "replace")
     signs = len(_SIGN.findall(text))
     beyond = [letter for letter in text if letter > "\x7f"]
@@ -165,8 +173,8 @@ def _explained(sample: bytes, name: str) -> int:
 
 
 def _is_chinese(sample: bytes) -> bool:
-    """Return whether most characters are common Chinese: two high bytes each, from the first level
-    of GB 2312.
+    """Return whether at least half of the bytes beyond ASCII are common Chinese characters, which
+    are pairs of bytes from the first level of GB 2312.
     """
     pairs = re.findall(rb"[\xa1-\xfe]{2}", sample)
     common = [pair for pair in pairs if pair[0] <= 0xA3 or 0xB0 <= pair[0] <= 0xD7]

@@ -1,4 +1,4 @@
-"""Read the rows of a text file: find its separator, and whether quotes are escaped."""
+"""Read the rows of a text file: find its field separator, and how it escapes quotes."""
 
 import csv
 import itertools
@@ -15,9 +15,9 @@ from longtable.tools.files.load_target import Notes, Row
 from longtable.tools.files.text_encodings import codec_of, encoding_of
 
 HEAD_CHARS = 262_144
-"""Characters that are read to find the field separator."""
+"""How many characters are read to find the field separator."""
 MOST_LINE = 2_000_000
-"""Characters of one line; DuckDB's own limit."""
+"""The most characters of one line, which is DuckDB's own limit."""
 END_MARK = "\0end"
 
 
@@ -43,8 +43,8 @@ def _plain_codes(row: Row) -> Row:
 
 
 def _closed(rows: Iterable[Row]) -> Iterator[Row]:
-    """Yield the rows before the end mark that was appended. Raise `csv.Error` if a quote that is
-    not closed swallowed the mark.
+    """Yield the rows before the end mark. The end mark was appended to the text, and if a quote
+    that is not closed swallowed it, `csv.Error` is raised.
     """
     for row in rows:
         if row[-1:] != [END_MARK] and row and row[-1].endswith(END_MARK):
@@ -57,7 +57,7 @@ def _closed(rows: Iterable[Row]) -> Iterator[Row]:
 
 
 def _reader(lines: Sequence[str], ending: str) -> Callable[[Iterable[str]], Iterator[Row]]:
-    """Return a reader that splits lines into fields. Its separator is the one that splits most of
+    """Return a reader that splits lines into fields. The separator is the one that splits most of
     these lines into the same number of fields.
     """
     text = "".join(lines)

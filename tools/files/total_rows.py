@@ -1,5 +1,5 @@
-"""Find rows of a table of texts that are totals of other rows: their first cell says so, and their
-figures are the sums of rows above.
+"""Find rows of a table of texts that are totals of other rows: the first cell has a word for a
+total, and the figures are sums of rows above.
 """
 
 import re
@@ -16,25 +16,31 @@ TOTAL = re.compile(
     r" général)?|(?:gesamt|zwischen)?summe|(?:ins)?gesamt|sums?|somme"
     r"|合计|总计|小计|总额|共计)\b|\*)\W*"
 )
-"""How the first cell of a row of totals begins. Nothing follows, or it may be a name: Total SE."""
+"""Matches the first cell of a row of totals. The whole cell must match, because a longer text may
+be a name, such as Total SE.
+"""
 _SUBTOTAL = re.compile(
     r"(?i)(?:sub[- ]?total|sous-total|zwischensumme|小计)\b.*"
     r"|.*\S\W+(?:sub[- ]?total|total|summe|gesamt|ergebnis)\W*"
     r"|.+(?:小计|合计)"
 )
-"""The first cell of a row of subtotals, with the name of its group: Subtotal North, North Total."""
+"""Matches the first cell of a row of subtotals, which may name the group, such as Subtotal North or
+North Total.
+"""
 _ANY = r"(?i)total|summe|gesamt|sum|somme|ergebnis|合计|总计|小计|总额|共计|^\W*\*\W*$"
 MOST_TOTALS = 1_000
-"""The most rows that may be totals. If there are more, the word belongs to the table's own data."""
+"""The most rows that may be totals. If more rows have a word for a total, the word belongs to the
+table's own data.
+"""
 TOLERANCE = 0.005
-"""Share by which a total may differ from the sum of rounded figures."""
+"""The share by which a total may differ from the sum, because the figures may have been rounded."""
 
 Figures = list[float | None]
 
 
 @dataclass(frozen=True)
 class TotalRow:
-    """A row that is, or may be, a total. `code` is the code of the note on it."""
+    """A row that is a total or may be one. `code` is the code of the note about this row."""
 
     place: int
     code: str
@@ -42,7 +48,7 @@ class TotalRow:
 
     @property
     def is_left_out(self) -> bool:
-        """Return whether the row is a total beyond doubt."""
+        """Return whether the row is certainly a total, so that it is left out of the table."""
         return self.code.endswith("_left_out")
 
 
@@ -61,7 +67,7 @@ class _Candidate:
 def total_rows(
     root: duckdb.DuckDBPyConnection, end: int, headers: dict[str, str], style: Style | None
 ) -> list[TotalRow]:
-    """Return the rows of `scratch.body` before the place `end` that are, or may be, totals."""
+    """Return the rows before the place `end` that are totals or may be totals."""
     places = _places(root, end, headers)
     if not 0 < len(places) <= MOST_TOTALS or end < 2:
         return []
@@ -101,8 +107,8 @@ def _candidates(
 def _sums(
     root: duckdb.DuckDBPyConnection, end: int, inside: str, numbers: Sequence[str]
 ) -> dict[int, Figures]:
-    """Return the sums of the rows between two candidates, by the number of candidates above
-    them.
+    """Return the sums of the rows between two candidates. The key is the number of candidates above
+    these rows.
     """
     totals = "".join(f", sum({number})" for number in numbers)
     rows = root.execute(
@@ -136,9 +142,9 @@ def _code(candidate: _Candidate, *, adds: bool, is_last: bool) -> str:
 
 
 def _adds_up(figures: Figures, parts: Sequence[Figures | None]) -> bool:
-    """Return whether a row has figures and all of them are sums of the figures above: up to the
-    last total, to an earlier one, or to the first row. `parts`: the sums between totals, nearest
-    first.
+    """Return whether the figures of a row are sums of the figures above it. The sums may reach up
+    to the nearest total, to an earlier total, or to the first row. False if the row has no figures.
+    `parts` are the sums of the rows between totals, the nearest part first.
     """
     above: Figures | None = None
     for part in parts:

@@ -1,5 +1,5 @@
-"""Turn rows of texts into a table: its columns get types, and remarks and totals below are left
-out.
+"""Turn rows of texts into a table: its columns get types, and remarks and totals below the table
+are left out.
 """
 
 import csv
@@ -20,14 +20,15 @@ from longtable.tools.files.total_rows import TOTAL, total_rows
 from longtable.tools.results.parquet import column_names, path_literal
 
 MOST_TAIL = 3
-"""The most lines below a table that may be remarks instead of rows."""
+"""The most lines at the end that may be remarks instead of rows of the table."""
 
 
 def make_table(
     loading: Loading, table: str, header: Row, rows: Iterator[Row], *, texts: set[int] | None
 ) -> None:
-    """Write the rows for DuckDB, decide the types of the columns, and make the table. `texts`: the
-    columns with numbers stored as text, as `workbook_sheets` yields them.
+    """Write the rows to a file for DuckDB, decide the types of the columns, and make the table.
+    `texts` are the places of columns with numbers stored as text, as `workbook_sheets` yields them;
+    None for a text file.
     """
     part = loading.scratch / "rows.csv"
     width = len(header)
@@ -81,8 +82,8 @@ def make_table(
 
 @dataclass
 class _Written:
-    """The rows that were written: the number and an example of each kind, the last rows, and the
-    most cells and most filled cells of a row.
+    """What was written: how many rows of each kind there were, an example of each kind, and the
+    last rows. `widest` is the most cells of a row; `typical` is the most filled cells of a row.
     """
 
     widest: int
@@ -118,8 +119,8 @@ def _write_rows(part: Path, width: int, rows: Iterator[Row], *, in_text_file: bo
 
 
 def _gap(headers: dict[str, str], used: Sequence[str]) -> str:
-    """Return the names on both sides of an empty column that may separate two tables; "" if there
-    is no such column.
+    """Return the names on both sides of an empty column that may separate two tables, such as
+    "Sales / Costs". Return "" if there is no such column.
     """
     named = list(headers.values())
     for place, name in enumerate(headers):
@@ -132,8 +133,8 @@ def _gap(headers: dict[str, str], used: Sequence[str]) -> str:
 def _leave_out_totals(
     loading: Loading, table: str, end: int, headers: dict[str, str], style: Style | None
 ) -> None:
-    """Delete the rows that are totals of others, and note both these and the rows that may be
-    totals.
+    """Delete the rows that are totals of other rows. Add notes on the deleted rows, and on rows
+    that only may be totals.
     """
     found = total_rows(loading.root, end, headers, style)
     left_out = [str(row.place) for row in found if row.is_left_out]
@@ -152,11 +153,11 @@ def _lines_below(
     headers: dict[str, str],
     style: Style | None,
 ) -> list[Row]:
-    """Return the last lines that are not rows: they have few cells, and the first cell does not fit
-    its column or the line follows a blank line.
+    """Return the lines at the end that are not rows of the table. Such a line has few cells; also,
+    it follows a blank line, or its first cell does not fit its column.
 
-    `tail` has the last rows, each with the number of blank lines above it; `typical` is how many
-    cells a row has.
+    `tail` holds the last rows, each with the number of blank lines above it. `typical` is the
+    number of cells that a full row has.
     """
     most = max(1, typical // 4) if typical > 2 else -1
     few = list(itertools.takewhile(lambda item: sum(map(bool, item[1])) <= most, reversed(tail)))

@@ -1,1 +1,1 @@
-"""Whole results of queries, kept outside the checkpoint."""
+"""Whole results of queries, which are kept outside the checkpoint."""

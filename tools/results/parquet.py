@@ -1,9 +1,9 @@
-"""Open an empty DuckDB that has no access to its surroundings, and use it to write rows of any
-engine to a Parquet file, in chunks and without loss.
+"""Open an empty DuckDB instance that can be shut off from its surroundings, and write rows of any
+engine to a Parquet file with it, in chunks and without loss.
 
-A column's type is decided from its cells, because engines name types in their own ways, and a cell
-of SQLite need not have the type of its column. Values that have no type of their own in Parquet
-(nested values, mixed columns) are stored as text.
+The type of a column is decided from its cells. Engines name types in their own ways, and in SQLite
+a cell may have another type than its column. Values that Parquet has no type for are stored as
+text, such as nested values and columns of mixed types.
 """
 
 import contextlib
@@ -35,14 +35,14 @@ _PLAIN = {
 }
 TEXT = "VARCHAR"
 UNKNOWN = ""
-"""Type of a column that holds only NULL so far."""
+"""The type of a column that has held only NULL so far."""
 
 
 def empty_instance(
     *, memory_bytes: int, threads: int | None = None, spill: bool = False
 ) -> duckdb.DuckDBPyConnection:
-    """Open an empty instance; `close_wall` shuts it off from files and the network. With `spill` it
-    may write temporary files.
+    """Open an empty DuckDB instance in memory. `close_wall` then shuts it off from files and the
+    network. If `spill` is True, the instance may write temporary files.
     """
     settings: dict[str, str | bool | int | float | list[str]] = {
         "autoinstall_known_extensions": "false",
@@ -59,14 +59,14 @@ def empty_instance(
 
 
 def close_wall(root: duckdb.DuckDBPyConnection) -> None:
-    """Shut the instance off from files and the network, for good."""
+    """Shut the instance off from files and the network. This cannot be undone."""
     root.execute("SET enable_external_access=false")
     root.execute("SET lock_configuration=true")
 
 
 def quiet(connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
-    """Return the connection with its progress bar off. In interactive Python, DuckDB would print
-    one to standard output.
+    """Return the connection with DuckDB's progress bar switched off. In interactive Python, DuckDB
+    would print a progress bar to standard output.
     """
     with contextlib.suppress(duckdb.InvalidInputException):
         # A notebook without ipywidgets has no such setting and draws none.
@@ -75,15 +75,15 @@ def quiet(connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
 
 
 def path_literal(path: Path) -> str:
-    """Return a path as an SQL string; DuckDB takes the path of an existing file literally,
-    wildcards included.
+    """Return a path as an SQL string. Wildcards need no escape, because DuckDB takes the path of an
+    existing file literally.
     """
     return "'" + str(path.absolute()).replace("'", "''") + "'"
 
 
 def column_names(columns: Sequence[str]) -> tuple[str, ...]:
-    """Return names that differ from each other even without regard to case: `n`, `n_1`. An empty
-    name gets a number.
+    """Return the column names made unique without regard to case, such as `n` and `n_1`. An empty
+    name becomes `column` with its place.
     """
     used = set[str]()
     return tuple(
@@ -92,8 +92,8 @@ def column_names(columns: Sequence[str]) -> tuple[str, ...]:
 
 
 def free_name(base: str, used: set[str], *, start: int = 1) -> str:
-    """Return `base`, or `base` with the first free number from `start` on, and add the result to
-    the names that are taken.
+    """Return `base`, or if this is in use, `base` with the first free number from `start` on. The
+    returned name is added to `used`.
     """
     numbered = (f"{base}_{number}" for number in count(start))
     name = next(name for name in chain([base], numbered) if fold(name) not in used)
@@ -102,8 +102,8 @@ def free_name(base: str, used: set[str], *, start: int = 1) -> str:
 
 
 def write_parquet(path: Path, names: Sequence[str], rows: Iterable[Sequence[object]]) -> int:
-    """Write rows to `path` by way of part files beside it, and return the number of rows. Memory
-    does not grow with that number.
+    """Write rows to the file `path`, and return the number of rows. Parts are first written to
+    files beside `path`, so that memory does not grow with the number of rows.
     """
     parts: list[tuple[Path, list[str]]] = []
     count = 0
@@ -173,8 +173,8 @@ def _join(
     names: Sequence[str],
     parts: Sequence[tuple[Path, list[str]]],
 ) -> None:
-    """Join the parts, with column types that hold all of their values. Without parts, write an
-    empty file.
+    """Join the part files into one file. Each column gets a type that holds the values of all
+    parts. Without parts, write a file without rows.
     """
     if not parts:
         empty = ", ".join(f"NULL::{TEXT} AS {quoted(name)}" for name in names)

@@ -1,12 +1,12 @@
-"""Store full query results outside the checkpoint: one Parquet file a result, by thread and handle
-(r1, r2 ...).
+"""Store full query results outside the checkpoint, as one Parquet file for each result, by thread
+and handle (r1, r2 ...).
 
-    folder/<hash of the thread id>/r3/data.parquet, meta.json
+  folder/<hash of the thread id>/r3/data.parquet, meta.json
 
-A result is written to a draft folder and renamed to its handle when complete, so a killed process
-leaves no half result and two processes cannot take the same handle. Over a quota, the least
-recently used data is deleted; its meta.json stays, so that a deleted result differs from one that
-never existed, and its SQL can be run again.
+A result is written to a draft folder, which is renamed to the handle when it is complete. So a
+killed process leaves no half result, and two processes cannot take the same handle. When a quota is
+exceeded, the least recently used data is deleted. Its meta.json stays, so that a deleted result
+differs from one that never existed, and its SQL can be run again.
 """
 
 import hashlib
@@ -58,7 +58,7 @@ _HANDLE = re.compile(r"r[1-9][0-9]{0,8}")
 
 
 class UnknownResultError(DatabaseError):
-    """The thread never had a result with this handle."""
+    """The thread never had a result with this handle, or the asking voice may not read it."""
 
     def __init__(self, handle: str, *, known: Sequence[str]) -> None:
         there = f"there are {', '.join(known[-10:])}" if known else "no query has run yet"
@@ -68,7 +68,9 @@ class UnknownResultError(DatabaseError):
 
 
 class ResultGoneError(DatabaseError):
-    """The rows of a result were dropped to stay within the quota; `sql` reproduces them."""
+    """The rows of a result were deleted to stay within the quota. Running `sql` gives them
+    again.
+    """
 
     def __init__(self, handle: str, *, sql: str) -> None:
         super().__init__(
@@ -80,8 +82,8 @@ class ResultGoneError(DatabaseError):
 
 @dataclass(frozen=True, kw_only=True)
 class ResultMeta:
-    """The metadata of a result, without its rows. `names` are its column names in SQL over handles:
-    `columns`, made unique.
+    """The metadata of a result, without its rows. `names` are the column names to use in SQL over
+    handles: those of `columns`, made unique.
     """
 
     handle: str
@@ -94,9 +96,9 @@ class ResultMeta:
     created: str
     """Time in ISO 8601."""
     masked: tuple[int, ...] = ()
-    """Indexes of the columns whose values no model sees."""
+    """Indexes of the columns whose values models must not see."""
     voice: str = ""
-    """The only voice of a team that may read it, "" for all."""
+    """The only voice (member of a team) that may read the result, "" if all may read it."""
 
 
 def now_in_utc() -> datetime:
@@ -105,7 +107,7 @@ def now_in_utc() -> datetime:
 
 
 def catalog_of(metas: Sequence[ResultMeta]) -> Catalog:
-    """Return results as the tables that SQL over handles may read."""
+    """Return a catalogue whose tables are these results, for SQL over handles."""
     return Catalog(tuple(map(_table, metas)), frozenset({"memory"}))
 
 
@@ -122,7 +124,7 @@ def _table(meta: ResultMeta) -> Table:
 
 @dataclass(frozen=True)
 class ResultPage:
-    """Some rows of a result; pages count from 1."""
+    """One page of a result's rows. Pages count from 1."""
 
     meta: ResultMeta
     rows: list[tuple[object, ...]]
@@ -131,7 +133,7 @@ class ResultPage:
 
 
 class ResultStore:
-    """All results under one folder; safe to share between threads and processes."""
+    """All results under one folder. Threads and processes may share it."""
 
     def __init__(
         self,
@@ -142,7 +144,11 @@ class ResultStore:
         quota_bytes_total: int = 2_000_000_000,
         isolation: Isolation = "process",
     ) -> None:
-        """`isolation`: where SQL over results runs; see `Database.open`."""
+        """Use `folder` to store results. `isolation` says where SQL over results runs, as in
+        `Database.open`.
+
+        Raises `ConfigError` if a quota is not a whole number of at least 1.
+        """
         for name, value in (
             ("quota_bytes_per_thread", quota_bytes_per_thread),
             ("quota_bytes_total", quota_bytes_total),
@@ -171,12 +177,12 @@ class ResultStore:
         masked: Iterable[int] = (),
         voice: str = "",
     ) -> str:
-        """Store a result and return its handle; over a quota, delete the least recently used data.
+        """Store a result and return its handle. If a quota is exceeded, the least recently used
+        data is deleted.
 
-        `voice`: the only voice of a team that may read it, "" for all.
-
-        Raises `ResultTooLargeError` if the result alone is over a quota, `PersistenceError` if it
-        cannot be written.
+        `voice` is the only voice of a team that may read the result, "" for all. Raises
+        `ResultTooLargeError` if this result alone exceeds a quota, `PersistenceError` if it cannot
+        be written.
         """
         home = self._home(thread_id)
         now = self._clock()
@@ -212,9 +218,10 @@ class ResultStore:
         return handle
 
     def meta(self, thread_id: str, handle: str, *, voice: str | None = None) -> ResultMeta:
-        """Return the metadata of a result, deleted or not; raise `UnknownResultError`.
+        """Return the metadata of a result, also if its rows were deleted. `voice` is the voice that
+        asks, as in `handles`.
 
-        `voice`: who asks, see `handles`.
+        Raises `UnknownResultError` if there is no such result, or if this voice may not read it.
         """
         name = handle.strip().lower()
         if _HANDLE.fullmatch(name):
@@ -226,11 +233,11 @@ class ResultStore:
         raise UnknownResultError(handle, known=known)
 
     def handles(self, thread_id: str, *, voice: str | None = None) -> list[ResultMeta]:
-        """Return every result a thread ever had, oldest first, including those whose rows were
-        deleted.
+        """Return every result that a thread ever had, oldest first. Results whose rows were deleted
+        are included.
 
-        `voice`: only the results that this voice of a team may read ("" is a model without a team).
-        None returns all, for the person.
+        If `voice` is the name of a voice of a team, only the results that it may read are returned.
+        "" stands for a model without a team. None returns all results, for the person.
         """
         metas = []
         for number in sorted(_numbers(self._home(thread_id))):
@@ -239,11 +246,13 @@ class ResultStore:
         return [meta for meta in metas if _may_read(voice, meta)]
 
     def is_gone(self, thread_id: str, handle: str) -> bool:
-        """Return whether the rows were deleted."""
+        """Return whether the rows of a result were deleted."""
         return not (self._home(thread_id) / self.meta(thread_id, handle).handle / DATA).exists()
 
     def path(self, thread_id: str, handle: str) -> Path:
-        """Return the Parquet file of a result and mark it as used; raise `ResultGoneError`."""
+        """Return the path of a result's Parquet file, and mark the result as used. Raises
+        `ResultGoneError` if the rows were deleted.
+        """
         meta = self.meta(thread_id, handle)
         path = self._home(thread_id) / meta.handle / DATA
         try:
@@ -256,7 +265,9 @@ class ResultStore:
     def batches(
         self, thread_id: str, handle: str, *, offset: int = 0, limit: int | None = None
     ) -> Iterator[list[tuple[object, ...]]]:
-        """Yield the rows in order, in batches; `limit` of them from `offset` on."""
+        """Yield the rows of a result in order, in batches. The first `offset` rows are skipped; at
+        most `limit` rows are yielded.
+        """
         path = self.path(thread_id, handle)
         try:
             yield from read_parquet(path, offset=offset, limit=limit)
@@ -268,7 +279,7 @@ class ResultStore:
             ) from error
 
     def get(self, thread_id: str, handle: str) -> QueryResult:
-        """Return a whole result as it was put in."""
+        """Return a whole result as it was stored. Its `ms` is 0."""
         meta = self.meta(thread_id, handle)
         rows = list(chain.from_iterable(self.batches(thread_id, handle)))
         return QueryResult(
@@ -276,10 +287,10 @@ class ResultStore:
         )
 
     def arrow(self, thread_id: str, handle: str) -> "pyarrow.Table":
-        """Return a whole result as an Arrow table, with the types it is stored in. If columns share
-        a name, the later ones are numbered.
+        """Return a whole result as an Arrow table, with the types in which it is stored. If several
+        columns have the same name, the later ones get a number.
 
-        Raises `ConfigError` without pyarrow.
+        Raises `ConfigError` if pyarrow is not installed.
         """
         try:
             from pyarrow import parquet
@@ -288,8 +299,8 @@ class ResultStore:
         return parquet.read_table(self.path(thread_id, handle))
 
     def frame(self, thread_id: str, handle: str) -> "pandas.DataFrame":
-        """Return a whole result as a pandas DataFrame: see `arrow`. Raises `ConfigError` without
-        pandas.
+        """Return a whole result as a pandas DataFrame, as `arrow` does. Raises `ConfigError` if
+        pandas is not installed.
         """
         if find_spec("pandas") is None:
             raise MissingExtraError("a result cannot be made a DataFrame", "frames")
@@ -300,7 +311,7 @@ class ResultStore:
     def page(
         self, thread_id: str, handle: str, *, page: int = 1, size: int = PAGE_ROWS
     ) -> ResultPage:
-        """Return one page; a page past the end holds no rows."""
+        """Return one page of a result. A page after the last one has no rows."""
         meta = self.meta(thread_id, handle)
         size = max(1, min(size, MOST_PAGE_ROWS))
         page = max(1, page)
@@ -322,10 +333,11 @@ class ResultStore:
         voice: str | None = None,
         cancel: Cancel | None = None,
     ) -> QueryResult:
-        """Run one SELECT over the handles of a thread, behind both walls; raises as `Database.run`
-        does.
+        """Run one SELECT whose tables are a thread's handles, behind both walls. `voice` is the
+        voice that asks, as in `handles`.
 
-        `voice`: who asks, see `handles`.
+        Raises the errors of `Database.run`, and `ResultGoneError` if the rows of a handle were
+        deleted.
         """
         metas = self.handles(thread_id, voice=voice)
         limits = limits or QueryLimits()
@@ -362,10 +374,10 @@ class ResultStore:
         return self._workers.call(request, seconds=limits.seconds, cancel=cancel)
 
     def copy(self, thread_id: str, other_id: str) -> None:
-        """Copy the results of one thread to another that has none. The handles stay the same,
-        because a fork's history names them.
+        """Copy the results of one thread to another thread that has none. The handles stay the
+        same, because the history of a fork names them.
 
-        Raises `PersistenceError`.
+        Raises `PersistenceError` if the results cannot be copied.
         """
         home = self._home(thread_id)
         other = self._home(other_id)
@@ -384,7 +396,7 @@ class ResultStore:
             shutil.rmtree(draft, ignore_errors=True)
 
     def delete(self, thread_id: str) -> None:
-        """Drop all results of a thread."""
+        """Delete all results of a thread."""
         home = self._home(thread_id)
         doomed = home.with_name(f"deleted-{uuid.uuid4().hex}")
         try:
@@ -402,8 +414,8 @@ class ResultStore:
         )
 
     def _settle(self, draft: Path, home: Path, meta: dict[str, object]) -> str:
-        """Rename the complete draft to the next free handle. Renaming to a handle that exists
-        fails.
+        """Rename the complete draft to the next free handle, and return the handle. If another
+        process takes the handle first, renaming fails and the next handle is tried.
         """
         with (draft / META).open("w", encoding="utf-8", errors="replace") as file:
             json.dump(meta, file, ensure_ascii=False)
@@ -421,8 +433,8 @@ class ResultStore:
                 return f"r{number}"
 
     def _make_room(self, home: Path, *, spared: Path) -> None:
-        """Delete the least recently used data until both quotas hold, and delete abandoned
-        drafts.
+        """Delete the least recently used data until both quotas hold. Also delete drafts that a
+        killed process left behind.
         """
         entries = [
             entry for path in self.folder.glob(f"*/r*/{DATA}") if (entry := _used(path)) is not None
@@ -469,8 +481,8 @@ def _numbers(home: Path) -> list[int]:
 
 
 def _used(path: Path) -> tuple[float, int, Path] | None:
-    """Return when a file was last used, its size in bytes and its path; None if another process has
-    just deleted it.
+    """Return when a file was last used, its size in bytes and its path. Return None if another
+    process has just deleted the file.
     """
     try:
         stat = path.stat()

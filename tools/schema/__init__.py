@@ -1,3 +1,3 @@
-"""The schema as the model sees it: search, sampled values, inferred keys, and the tools that answer
-from them.
+"""The schema as the model sees it: search, sampled values and inferred keys, and the tools that
+answer from these.
 """

@@ -1,8 +1,8 @@
-"""Facts about one catalogue beyond its names: search over names and sampled values, and inferred
+"""Facts about a catalogue beyond its names: a search over names and sampled values, and inferred
 keys.
 
-Each fact is found out when it is asked for, within the time a call may spend, and kept until the
-schema changes. Safe to share between threads.
+Each fact is found when a call first asks for it, within the time that the call may spend, and is
+kept until the schema changes. Threads may share these facts.
 """
 
 import threading
@@ -25,13 +25,13 @@ from longtable.tools.schema.schema_index import Hit, SchemaIndex, singular, term
 from longtable.tools.workers.runner import Cancel
 
 VALUES = 200
-"""Distinct values that are looked up in the other table."""
+"""The most different values of a column that are looked up in the other table."""
 ROWS = 20_000
-"""The most rows that are searched for so many values."""
+"""The most rows that are read to find these values."""
 SECONDS = 0.3
 KEY_ROWS = 200_000
-"""Rows of the other table that are read to see whether a column that is not declared as a key has
-no value twice; then it counts as one.
+"""How many rows of the other table are read if its column is not declared as a key. The column
+counts as a key if no value occurs twice in these rows.
 """
 KEY_WORDS = frozenset({"id", "code", "key", "no", "nr", "num", "number", "编号", "号", "代码"})
 _GENERAL = (
@@ -39,24 +39,26 @@ _GENERAL = (
     " position 编号 名称 日期"
 )
 COMMON = frozenset(_GENERAL.split())
-"""Column names that many tables use. If two tables share one of these, that says nothing."""
+"""Column names that many tables use. Two tables that share such a name need not be related."""
 MOST_TRIED = 12
-"""The most columns of one table that are looked at."""
+"""The most columns of one table that are tried as foreign keys."""
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A foreign key that the names suggest."""
+    """A foreign key that is suggested by the names of a column and a table."""
 
     column: Column
     table: Table
     target: Column
     declared: bool
-    """Whether the target is the other table's declared primary key."""
+    """Whether `target` is the declared primary key of the other table."""
 
 
 class KeyNames:
-    """The keys of a catalogue by the column names that would point at them. Build it once."""
+    """The keys of a catalogue, by the names of columns that would point at them. Build it once for
+    each catalogue.
+    """
 
     def __init__(self, catalog: Catalog) -> None:
         self._by_word: dict[tuple[str, str], list[tuple[Table, Column, bool]]] = {}
@@ -73,7 +75,7 @@ class KeyNames:
                     )
 
     def candidates(self, table: Table) -> Iterator[Candidate]:
-        """Yield the keys that the names of a table's columns point at, one target for each column.
+        """Yield a possible foreign key for each column whose name points at a key of another table.
         Columns with a declared foreign key are left out.
         """
         used = set(chain.from_iterable(key.columns for key in table.foreign_keys))
@@ -92,8 +94,8 @@ class KeyNames:
 
 
 def _keys(table: Table) -> list[tuple[Column, bool]]:
-    """Return the column that identifies a row: the declared key, or in a table without one, a
-    column with a name like a key's.
+    """Return the column that identifies a row, and whether it is declared as the primary key. In a
+    table without a primary key it is guessed from the names. Empty if there is none.
     """
     if table.primary_key:
         return [(column, True) for column in table.columns if table.primary_key == (column.name,)]
@@ -108,8 +110,8 @@ def _keys(table: Table) -> list[tuple[Column, bool]]:
 
 
 def _pointers(table: str, target: str) -> list[str]:
-    """Return the names of a column that points at a table's key: artist_id, ArtistId or artist for
-    artists.id or artists.ArtistId.
+    """Return the names that a column pointing at this key may have: `artist_id`, `ArtistId` or
+    `artist` for the key `artists.id` or `artists.ArtistId`.
     """
     own = _word(table)
     key = _word(target)
@@ -119,8 +121,8 @@ def _pointers(table: str, target: str) -> list[str]:
 
 
 def _word(name: str) -> str:
-    """Return a name as one word, each part in the singular: `order_items` and `OrderItem` are the
-    same.
+    """Return a name as one word in the singular, so that `order_items` and `OrderItem` give the
+    same word.
     """
     parts = [part for part in name.replace("_", " ").split() if part]
     return "".join(chain.from_iterable(map(_parts, parts)))
@@ -144,8 +146,8 @@ def _same_kind(one: Column, other: Column) -> bool:
 def inferred_keys(
     database: Reader, table: Table, names: KeyNames, budget: Budget, cancel: Cancel | None
 ) -> tuple[tuple[ForeignKey, ...], bool]:
-    """Return the foreign keys that names and values suggest, and whether there was time to check
-    all candidates.
+    """Return the foreign keys that names and values suggest. The second value is False if there was
+    not enough time to check all candidates.
     """
     keys: list[ForeignKey] = []
     whole = True
@@ -162,8 +164,8 @@ def inferred_keys(
 def _holds(
     database: Reader, table: Table, candidate: Candidate, budget: Budget, cancel: Cancel | None
 ) -> bool | None:
-    """Return whether every sampled value is found in the target; None if there was no time to
-    look.
+    """Return whether every sampled value of the column is found in the target column. None means
+    that there was not enough time to look.
     """
     column = quoted(candidate.column.name)
     target = quoted(candidate.target.name)
@@ -193,14 +195,16 @@ def _holds(
 
 
 SAMPLE_SECONDS = 0.4
-"""Seconds that one search may spend on sampling tables that have not been sampled yet. The next
-search goes on from there.
+"""The seconds that one search may spend on sampling tables not sampled yet. The next search
+continues with the remaining tables.
 """
 ONE_TABLE_SECONDS = 0.2
 
 
 class Knowledge:
-    """Look things up about one catalogue of one database."""
+    """What is known about one catalogue of one database: a search over names and values, and
+    keys.
+    """
 
     def __init__(self, database: Reader, catalog: Catalog) -> None:
         self.database = database
@@ -215,21 +219,23 @@ class Knowledge:
 
     @property
     def index(self) -> SchemaIndex:
-        """Return the search over names and comments, and the values sampled so far."""
+        """Return the search over names, comments and the values sampled so far."""
         with self._lock:
             if self._index is None:
                 self._index = SchemaIndex(self.catalog)
             return self._index
 
     def find_tables(self, text: str, cancel: Cancel | None = None) -> list[Table]:
-        """Return the tables that answer a query, the best first."""
+        """Return the tables that match a query, the best first."""
         self._sample(cancel)
         return self.index.tables(text)
 
     def find_columns(
         self, text: str, limit: int, cancel: Cancel | None = None
     ) -> tuple[list[Hit], int]:
-        """Return the columns that answer a query, the best first, and how many there are in all."""
+        """Return the columns that match a query, the best first, and the number of all matching
+        columns.
+        """
         self._sample(cancel)
         return self.index.columns(text, limit)
 
@@ -241,8 +247,8 @@ class Knowledge:
     def keys(
         self, table: Table, budget: Budget, cancel: Cancel | None = None
     ) -> tuple[ForeignKey, ...]:
-        """Return the foreign keys of a table that names and values suggest; fewer if the time did
-        not suffice.
+        """Return the foreign keys of a table that names and values suggest. If there was not enough
+        time, some may be missing; the next call tries again.
         """
         if (known := self._keys.get(table.name)) is not None:
             return known
@@ -252,8 +258,8 @@ class Knowledge:
         return keys
 
     def pointed_at(self) -> Counter[str]:
-        """Return for each table how many keys point at it: declared keys, and keys that names alone
-        suggest.
+        """Return for each table how many keys point at it. Both declared keys and keys suggested by
+        names alone are counted.
         """
         names = self._key_names()
         counts: Counter[str] = Counter()
@@ -270,7 +276,7 @@ class Knowledge:
             return self._names
 
     def _sample(self, cancel: Cancel | None) -> None:
-        """Sample the values of some more tables. A table that is too slow twice is not tried
+        """Sample the values of some more tables. A table that took too long twice is not tried
         again.
         """
         budget = Budget(SAMPLE_SECONDS)

@@ -1,4 +1,4 @@
-"""Explain why a query found no rows: which condition is never met, and which values come near
+"""Explain why a query found no rows: which condition no row meets, and which values come close to
 it.
 """
 
@@ -19,7 +19,7 @@ EMPTY_SECONDS = 2.0
 MOST_CONDITIONS = 8
 
 MOST_VALUES = 3
-"""The most values of one condition that are looked up, for example of a long IN."""
+"""The most values of one condition that are looked up, such as the values of a long IN."""
 
 NEAREST = 5
 
@@ -35,10 +35,10 @@ TOGETHER = (
 def why_empty(
     database: Database, result: QueryResult, *, cancel: Cancel | None = None
 ) -> dict[str, Json] | None:
-    """Return the conditions of a query with an empty result that no row meets. None if the result
-    is not empty or there is no condition to try.
+    """Return a report on the conditions of a query whose result is empty, above all those that no
+    row meets. Return None if the result is not empty or no condition could be tried.
 
-    A total over no rows counts as empty too: it is one row with 0 or NULL in each column.
+    A total over no rows counts as empty too: one row with 0 or NULL in each column.
     """
     cells = chain.from_iterable(result.rows)
     if result.row_count > 1 or any(cell is not None and cell != 0 for cell in cells):
@@ -73,7 +73,7 @@ class _Trial:
         return report
 
     def _try(self, condition: Predicate) -> bool:
-        """Try one condition, and return whether that worked."""
+        """Try one condition. Return True if its query ran, whatever the query found."""
         table = self.database.catalog().find(condition.table)
         rows = (
             self._rows(f"SELECT 1 FROM {table.sql_name} WHERE {condition.text} LIMIT 1")
@@ -95,8 +95,8 @@ class _Trial:
         return True
 
     def _help(self, condition: Predicate, table: Table) -> dict[str, Json]:
-        """Return what the column holds instead: values like the ones asked for, else its most
-        frequent values or its range.
+        """Return what the column holds instead: values that are like the values asked for,
+        otherwise its most frequent values or its range.
         """
         column = next(
             (each for each in table.columns if fold(each.name) == fold(condition.column)), None
@@ -147,8 +147,8 @@ class _Trial:
         )
 
     def _rows(self, sql: str) -> list[list[Json]] | None:
-        """Run SQL behind both walls, because part of it is the model's text. None if it fails or
-        times out.
+        """Run SQL behind both walls, because a part of it is the model's text. Return None if it
+        fails or times out.
         """
         if self.budget.left <= 0:
             self.incomplete = True

@@ -1,5 +1,5 @@
-"""Sample a bounded part of a table, within a budget of time: values for the search, and statistics
-of its columns.
+"""Sample a limited part of a table within a time budget: values for the search, and statistics of
+its columns.
 """
 
 import re
@@ -24,8 +24,8 @@ _NO_EQUALITY = re.compile(r"^(JSON$|XML|POINT|LINE|LSEG|BOX|PATH|POLYGON|CIRCLE)
 TABLE_SECONDS = 0.5
 SAMPLED_ROWS = 10_000
 WHOLE_ROWS = {"duckdb": 2_000_000}
-"""Rows up to which a table is read whole. In the other engines the limit is `SAMPLED_ROWS`, because
-a full scan costs them more.
+"""The most rows of a table that is read as a whole. In the other engines the limit is
+`SAMPLED_ROWS`, because a full scan costs them more.
 """
 PARTS = 10
 MOST_COLUMNS = 60
@@ -36,8 +36,8 @@ NAME_ROWS = 200
 NAME_VALUES = 12
 NAME_COLUMNS = 12
 NAME_CHARS = 60
-"""Limits on the sample of a table for the search: rows, values of a column, columns, characters of
-a value.
+"""Limits on the sample of a table for the search: rows, values of one column, columns, and
+characters of one value.
 """
 
 
@@ -63,7 +63,7 @@ class Reader(Protocol):
 
 @dataclass
 class Budget:
-    """Seconds that one call of a tool may spend on optional facts."""
+    """The seconds that one call of a tool may spend on optional facts."""
 
     seconds: float
 
@@ -72,14 +72,14 @@ class Budget:
 
     @property
     def left(self) -> float:
-        """Return the seconds that are left, 0 when spent."""
+        """Return the seconds that are left, 0 if all are spent."""
         return max(0.0, self._until - time.monotonic())
 
 
 @dataclass(frozen=True)
 class Statistics:
-    """The statistics of columns by name, as a tool's answer shows them. They come from `rows` rows,
-    which are the whole table if `whole`.
+    """The statistics of columns, by column name, in the form that a tool's answer shows. They were
+    computed from `rows` rows. `whole` is True if these are all rows of the table.
     """
 
     rows: int
@@ -90,8 +90,8 @@ class Statistics:
 def rows_in_time(
     database: Reader, sql: str, *, seconds: float, cancel: Cancel | None
 ) -> list[tuple[object, ...]] | None:
-    """Return the rows of a query: an empty list if it cannot be read, None if the time did not
-    suffice.
+    """Return the rows of a query. Return an empty list if the query fails, None if it takes too
+    long.
     """
     try:
         return database.read(sql, seconds=seconds, cancel=cancel)
@@ -106,8 +106,9 @@ def rows_in_time(
 def value_samples(
     database: Reader, table: Table, seconds: float, cancel: Cancel | None
 ) -> dict[str, list[str]] | None:
-    """Return a few values of the table's text columns: empty if the table cannot be read, None if
-    the time did not suffice.
+    """Return a few values of each text column of a table. Return an empty dict if the table has no
+    text columns, None if there was not enough time. A column is without values if the table cannot
+    be read.
     """
     columns = [
         column for column in table.columns if TEXT.search(column.type) and _comparable(column)
@@ -139,10 +140,10 @@ def _short(cells: Iterable[object]) -> list[str]:
 def statistics(
     database: Reader, table: Table, rows: int | None, budget: Budget, cancel: Cancel | None
 ) -> Statistics | None:
-    """Return numbers of distinct values and NULLs, ranges, and the values themselves if they are
-    few; None if the time did not suffice.
+    """Return for each column the number of different values and of NULLs, the range, and the values
+    themselves if there are only a few. Return None if nothing could be computed in time.
 
-    `rows`: the number of rows of the table, if it is known.
+    `rows` is the number of rows of the table, None if it is unknown.
     """
     columns = [column for column in table.columns if _comparable(column)][:MOST_COLUMNS]
     if not columns:
@@ -184,8 +185,8 @@ def _has_range(column: Column) -> bool:
 
 
 def _samples(dialect: str, table: Table, columns: Sequence[Column], rows: int | None) -> list[str]:
-    """Return the samples to read instead of a large table, the best first: rows from all over it,
-    else its first rows.
+    """Return the sources of a sample to read instead of a large table, the best first: rows from
+    all over the table, otherwise its first rows. Each is SQL for a FROM clause.
     """
     names = ", ".join(quoted(column.name) for column in columns)
     first = f"(SELECT {names} FROM {table.sql_name} LIMIT {SAMPLED_ROWS}) AS sampled"
@@ -225,7 +226,9 @@ def _few_values(
     seconds: float,
     cancel: Cancel | None,
 ) -> dict[int, list[Json]]:
-    """Return the values of text columns with few values, by the column's place."""
+    """Return the values of each text column that has only a few different values, by the column's
+    place.
+    """
     places = [
         place
         for place, column in enumerate(columns)

@@ -1,9 +1,9 @@
-"""Write the schema on one card for a system prompt, within a number of tokens: the whole schema, or
-its most useful part and a note on the rest.
+"""Write the schema on a card for a system prompt, within a number of tokens. The card shows the
+whole schema, or its most useful part and a note on the rest.
 
-The card holds names, but no comments and no values: a system prompt carries authority, and the
-author of a comment must not borrow it. A name that does not look like a name (control characters,
-angle brackets, too long) is shown by the tools only.
+The card holds names, but no comments and no values. A system prompt carries authority, and the
+author of a comment must not gain this authority. Names with control characters or angle brackets
+and very long names are not on the card either; only the tools show them.
 """
 
 import math
@@ -18,10 +18,12 @@ from longtable.tools.schema.sampling import Budget
 from longtable.tools.schema.schema_tools import count_rows
 
 LEAST_TOKENS = 60
-"""With fewer tokens there is no card, because there would be no room below its introduction."""
+"""With fewer tokens than this there is no card, because the introduction of the card would leave no
+room for tables.
+"""
 DETAILED = 0.65
-"""Share of the room for tables with their columns if not all tables fit. The rest is for names
-only.
+"""If not all tables fit on the card, the share of its room for tables with their columns. The rest
+is for tables of which only the name is shown.
 """
 COUNT_SECONDS = 0.4
 KEY_SECONDS = 0.4
@@ -46,7 +48,9 @@ Count = Callable[[str], int]
 
 @dataclass(frozen=True)
 class Card:
-    """The text of the card ("" if there is no room), whether all tables are on it, and which."""
+    """The text of the card, the tables shown on it, and whether these are all tables. `text` is ""
+    if there is no room for a card.
+    """
 
     text: str
     shown: tuple[str, ...] = ()
@@ -56,8 +60,8 @@ class Card:
 def schema_card(
     database: Database, *, tokens: int, count: Count, questions: Sequence[str] = ()
 ) -> Card:
-    """Return the card. `count` counts tokens; the tables that `questions` ask about should be on
-    it.
+    """Return the card. `count` counts the tokens of a text. The tables that `questions` ask about
+    come first if not all tables fit.
     """
     catalog = database.catalog()
     tables = [table for table in catalog.tables if table.columns and _is_plain(table.name)]
@@ -81,8 +85,8 @@ def schema_card(
 
 
 def _part(head: str, tables: Sequence[Table], room: int, writer: "_Writer", number: int) -> Card:
-    """Return the best tables with their columns, names of further tables, and the number of tables
-    left out.
+    """Return a card with the best tables and their columns, names of further tables, and the number
+    of tables that are left out.
     """
     count = writer.count
     room -= count(LEFT_OUT.format(count=f"{number:,} of {number:,}")) + 2
@@ -107,8 +111,8 @@ def _part(head: str, tables: Sequence[Table], room: int, writer: "_Writer", numb
 def _ranked(
     database: Database, tables: Sequence[Table], questions: Sequence[str], writer: "_Writer"
 ) -> list[Table]:
-    """Return the tables, the most useful first. A table ranks higher if it was asked about, if many
-    keys point at it, or if it is large; a view ranks lower.
+    """Return the tables, the most useful first. A table ranks higher if questions asked about it,
+    if many keys point at it, and if it is large. A view ranks lower.
     """
     names = {table.name for table in tables}
     index = database.knowledge().index
@@ -129,8 +133,8 @@ def _ranked(
 
 
 class _Writer:
-    """Writes a line for each table. Rows and inferred keys are looked up only while there is time,
-    so a line may lack them.
+    """Writes one line of the card for each table. Numbers of rows and inferred keys are looked up
+    only while there is time, so a line may be without them.
     """
 
     def __init__(self, database: Database, count: Count) -> None:
@@ -141,7 +145,9 @@ class _Writer:
         self._rows: dict[str, int | None] = {}
 
     def rows(self, table: Table) -> int | None:
-        """Return about how many rows a table has, None if there was no time to count."""
+        """Return the approximate number of rows of a table, None if there was no time to count
+        them.
+        """
         if table.name not in self._rows:
             counts = (
                 {}
@@ -160,7 +166,7 @@ class _Writer:
         return self._rows[table.name]
 
     def all_of(self, tables: Sequence[Table], detail: int, room: int) -> list[str] | None:
-        """Return a line for each table, None if they do not fit."""
+        """Return one line for each table, None if the lines do not all fit."""
         # Counting names costs nothing to what is looked up for a line: see first whether they fit
         # without it.
         if (
@@ -175,8 +181,8 @@ class _Writer:
         return lines if sum(map(self.count, lines)) + len(lines) <= room else None
 
     def first_of(self, tables: Sequence[Table], room: int) -> dict[str, str]:
-        """Return the lines of the first tables by table name, as far as they fit. A line that is
-        too long for the rest of the room is skipped.
+        """Return the lines of the first tables, by table name, until the room is used up. A line
+        that is too long for the rest of the room is left out.
         """
         lines: dict[str, str] = {}
         for table in tables:
@@ -189,7 +195,9 @@ class _Writer:
         return lines
 
     def line(self, table: Table, detail: int) -> str:
-        """Return a table's line: its columns, their types from detail 2 on, its keys."""
+        """Return the line of a table: its columns and keys, and from detail 2 on also the types of
+        the columns.
+        """
         inferred = (
             self.database.knowledge().keys(table, self._keying) if self._keying.left > 0 else ()
         )
@@ -214,8 +222,8 @@ class _Writer:
         )
 
     def _until(self, tables: Sequence[Table], detail: int, room: int) -> Iterator[Table]:
-        """Yield tables until it is clear that no more can fit, so that 20,000 columns need not be
-        counted.
+        """Yield tables until it is clear that they do not all fit. So the tokens of 20,000 columns
+        need not be counted.
         """
         characters = 0
         for table in tables:
@@ -227,7 +235,9 @@ class _Writer:
 
 
 def _arrows(keys: Sequence[ForeignKey], arrow: str) -> dict[str, str]:
-    """Return for each column the text that says which column it points at."""
+    """Return for each column with a key the text that shows the target, such as ` ->
+    artists.id`.
+    """
     arrows = {}
     for key in keys:
         for column, target in zip(key.columns, key.referenced_columns, strict=True):
@@ -253,8 +263,8 @@ def _shown(name: str) -> str:
 
 
 def _about(number: int) -> str:
-    """Return a number of rows rounded to two digits, so that the card does not change with each
-    row.
+    """Return a number of rows rounded to two digits, so that one more row does not change the
+    card.
     """
     digits = len(str(number)) - 2
     return f"{number:,}" if digits <= 0 else f"~{round(number, -digits):,}"

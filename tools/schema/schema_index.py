@@ -1,8 +1,8 @@
-"""Rank tables and columns by what their names, comments and sampled values share with a query: BM25
-over weighted fields.
+"""Rank tables and columns by the terms that their names, comments and sampled values share with a
+query: BM25 over weighted fields.
 
-The code is our own, about a page: libraries (bm25s, rank-bm25) score plain texts without fields,
-and depend on numpy.
+This is our own code, about a page long. Libraries such as bm25s and rank-bm25 score plain texts
+without fields, and depend on numpy.
 """
 
 import math
@@ -25,17 +25,17 @@ _RUNS = re.compile(rf"[{HAN}]+|(?:(?![{HAN}_])\w)+")
 _PARTS = re.compile(r"[A-Z]{2,}(?=s(?![^\W\d_A-Z]))|[A-Z]+(?![^\W\d_A-Z])|[A-Z]?[^\W\d_A-Z]+|\d+")
 _MOST_WORDS = 4
 _MOST_CHARS = 2_000
-"""The most characters of one text that are indexed: the search is over names and comments, not
-books.
+"""The most characters of one text that are indexed, because the search is over names and comments,
+not over long texts.
 """
 
 
 def terms(text: str) -> Iterator[str]:
-    """Yield a text's terms, without regard to case and width, and with plurals turned into
+    """Yield the terms of a text. Case and full-width forms make no difference, and plurals become
     singulars.
 
-    `CustomerID`, `customer_id` and `customer id` share `customer` and `id`; the first two also
-    share `customerid`.
+    `CustomerID`, `customer_id` and `customer id` share the terms `customer` and `id`. The first two
+    also share `customerid`.
     """
     for chunk in unicodedata.normalize("NFKC", text[:_MOST_CHARS]).split():
         yield from _chunk(chunk)
@@ -61,7 +61,9 @@ def _chunk(chunk: str) -> tuple[str, ...]:
 
 
 def singular(word: str) -> str:
-    """Return the singular of an English word in lower case; other words stay as they are."""
+    """Return the singular of an English word in lower case. A word that is not a plural stays as it
+    is.
+    """
     if len(word) < 4 or not word.isascii():
         return word
     if word.endswith("ies") and len(word) > 4:
@@ -72,10 +74,10 @@ def singular(word: str) -> str:
 
 
 def other_numbers(text: str) -> list[str]:
-    """Return variants of a text in lower case, each with one word changed to its singular or
+    """Return variants of a text in lower case. In each, one word is changed to its singular or
     plural.
 
-    The variants of the last word come first. Of a long text, only the last few words are changed.
+    Variants that change the last word come first. Only the last few words of a text are changed.
     """
     folded = text.casefold().strip()
     words = list(re.finditer(r"(?<![^\W\d_])[a-z]{3,}(?![^\W\d_])", folded))[-_MOST_WORDS:]
@@ -89,17 +91,17 @@ def other_numbers(text: str) -> list[str]:
 
 
 def plural(word: str) -> str:
-    """Return the regular plural of an English word in small letters."""
+    """Return the regular plural of an English word in lower case."""
     if word.endswith("y") and word[-2:-1] not in set("aeiou"):
         return f"{word[:-1]}ies"
     return f"{word}es" if word.endswith(("s", "x", "z", "ch", "sh")) else f"{word}s"
 
 
 def slips(text: str, candidates: Sequence[str], most: int, limit: int) -> list[tuple[int, int]]:
-    """Return the candidates that differ from the text by at most `most` letters (one missing, one
-    too many, one wrong, or two swapped).
+    """Return the candidates that differ from `text` by at most `most` typing errors. An error is a
+    missing, an additional or a wrong letter, or two swapped letters.
 
-    Each is given as its place and its distance, the nearest first.
+    Each candidate is returned as its place and its number of errors, the fewest errors first.
     """
     matches = process.extract(text, candidates, scorer=OSA.distance, score_cutoff=most, limit=limit)
     return [(place, int(distance)) for _, distance, place in matches]
@@ -107,15 +109,15 @@ def slips(text: str, candidates: Sequence[str], most: int, limit: int) -> list[t
 
 K1 = 1.2
 B = 0.5
-"""BM25's constants. B is below the usual 0.75, because a wide table is not less about orders than a
-narrow one.
+"""The constants of BM25. B is lower than the usual 0.75, because a table with many columns is not
+less relevant than a table with few.
 """
 NEAR = 0.6
-"""Weight of a term that is only close to the one asked for, with another ending or a typing
+"""Weight of a term that is only similar to the wanted term: it has another ending, or a typing
 error.
 """
 CUT = 0.15
-"""Hits that score less than this share of the best are left out."""
+"""Hits whose score is less than this share of the best score are left out."""
 VALUE_WEIGHT = 0.6
 MOST_NEAR = 6
 
@@ -124,15 +126,19 @@ Scores = dict[int, float]
 
 @dataclass(frozen=True)
 class Index:
-    """Documents by the terms they hold. Build it once, then search from any thread."""
+    """An index of documents by their terms. Build it once; then any thread may search it."""
 
     size: int
     postings: "Mapping[str, tuple[array[int], array[float]]]"
-    """For each term the documents that hold it, and how much the term adds to the score of each."""
+    """For each term, the places of the documents that contain the term, and how much the term adds
+    to the score of each document.
+    """
 
     @classmethod
     def build(cls, documents: Sequence[Mapping[str, float]]) -> "Index":
-        """Index documents. Each is given as its terms with their counts, weighted by field."""
+        """Index documents. A document is a dict of its terms with their counts, which are weighted
+        by field.
+        """
         sizes = [sum(document.values()) for document in documents]
         mean = sum(sizes) / max(1, len(sizes)) or 1.0
         counts = Counter(chain.from_iterable(documents))
@@ -152,8 +158,8 @@ class Index:
         return cls(len(documents), postings)
 
     def search(self, weights: Mapping[str, float]) -> Scores:
-        """Return the score of each document that holds one of the terms, each term with its
-        weight.
+        """Return the score of each document that contains one of these terms. `weights` are the
+        weights of the terms.
         """
         scores: Scores = {}
         for term, weight in weights.items():
@@ -165,8 +171,8 @@ class Index:
 
 @dataclass(frozen=True)
 class Hit:
-    """One column that answers a query. `by`: the parts that match, in the order name, comment,
-    values.
+    """One column that matches a query. `by` says what matched: `name`, `comment` and `values`, in
+    this order.
     """
 
     table: Table
@@ -176,8 +182,8 @@ class Hit:
 
 @dataclass
 class SchemaIndex:
-    """A search index over the names and comments of a catalogue, and over the values of its columns
-    that were sampled so far.
+    """A search index over the names and comments of a catalogue, and over the column values that
+    have been sampled so far.
     """
 
     catalog: Catalog
@@ -201,8 +207,8 @@ class SchemaIndex:
         self._vocabulary = sorted({*self._tables.postings, *self._columns.postings})
 
     def take_in(self, table: Table, samples: Mapping[str, Sequence[str]]) -> None:
-        """Add the sampled values of a table's columns. Only one thread at a time may call this;
-        searches may go on meanwhile.
+        """Add the sampled values of a table's columns. Only one thread at a time may call this, but
+        searches may run meanwhile.
         """
         for name, texts in samples.items():
             place = self._number[id(table), name]
@@ -211,8 +217,8 @@ class SchemaIndex:
                 self._values.setdefault(term, []).append(place)
 
     def tables(self, text: str) -> list[Table]:
-        """Return the tables that answer a query, the best first; tables of equal rank are in the
-        catalogue's order.
+        """Return the tables that match a query, the best first. Tables of equal rank are in the
+        order of the catalogue.
         """
         folded = text.strip().casefold()
         called = {number for number, name in enumerate(self._table_names) if folded in name}
@@ -233,7 +239,9 @@ class SchemaIndex:
         return [self.catalog.tables[number] for number in _best(scores)]
 
     def columns(self, text: str, limit: int) -> tuple[list[Hit], int]:
-        """Return the columns that answer a query, the best first, and how many there are in all."""
+        """Return the columns that match a query, at most `limit` and the best first, and the number
+        of all matching columns.
+        """
         folded = text.strip().casefold()
         called = [place for place, name in enumerate(self._column_names) if folded in name]
         weights = self._wanted(text, near=not called)
@@ -251,7 +259,7 @@ class SchemaIndex:
         ], len(best)
 
     def examples(self, hit: Hit, text: str) -> list[str]:
-        """Return the sampled values of a column that share a term with the query."""
+        """Return the sampled values of a hit's column that share a term with the query."""
         weights = self._wanted(text)
         known = self._examples.get(self._number[id(hit.table), hit.column.name], ())
         return [value for value in known if not weights.keys().isdisjoint(terms(value))]
@@ -278,8 +286,8 @@ class SchemaIndex:
         return scores
 
     def _wanted(self, text: str, *, near: bool = True) -> dict[str, float]:
-        """Return the query's terms with their weights. With `near`, add the nearest known terms for
-        each term that no name holds.
+        """Return the terms of the query with their weights. With `near`, a term that no name or
+        comment contains also brings the known terms most like it.
         """
         weights: dict[str, float] = {}
         for term in dict.fromkeys(terms(text)):

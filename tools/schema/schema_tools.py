@@ -1,4 +1,4 @@
-"""Answer the model's questions about the schema: list the tables, find columns for a text, describe
+"""Answer the model's questions about the schema: list the tables, find columns by a text, describe
 some tables.
 """
 
@@ -19,7 +19,9 @@ COUNT_BOUND = 100_000
 LIST_SECONDS = 2.0
 TABLE_SECONDS = 1.0
 MOST_CLOSELY = 3
-"""The most tables in one call of describe_tables for which it also says what their columns hold."""
+"""If one call of describe_tables names at most this many tables, the answer also says what their
+columns hold.
+"""
 MOST_COLUMNS = 100
 MOST_EXAMPLES = 3
 EXAMPLE_CHARS = 40
@@ -33,8 +35,8 @@ Entry = dict[str, Json]
 def list_tables(
     database: Database, search: str = "", page: int = 1, *, cancel: Cancel | None = None
 ) -> Entry:
-    """Return one page of the tables. With `search`, return only the tables that answer it, the best
-    first.
+    """Return one page of the tables. With `search`, only the tables that match it are returned, the
+    best first.
     """
     tables = (
         database.knowledge().find_tables(search, cancel)
@@ -67,8 +69,8 @@ def list_tables(
 def find_columns(
     database: Database, text: str, limit: int = 20, *, cancel: Cancel | None = None
 ) -> Entry:
-    """Return the columns whose name, table, comment or sampled values answer a text, the best
-    first.
+    """Return the columns that match a text by their name, table, comment or sampled values, the
+    best first. Raises `QueryFailedError` if the text is empty.
     """
     if not text.strip():
         raise QueryFailedError(
@@ -105,7 +107,10 @@ def find_columns(
 def describe_tables(
     database: Database, names: Sequence[str], *, cancel: Cancel | None = None
 ) -> Entry:
-    """Return columns, keys, size, what the columns hold and sample rows of these tables."""
+    """Return columns, keys, size and sample rows of these tables. For a few tables the answer also
+    says what the columns hold. Raises `QueryFailedError` if a table is unknown or too many are
+    named.
+    """
     if not names or len(names) > MOST_DESCRIBED:
         raise QueryFailedError(
             f"1 to {MOST_DESCRIBED} tables can be described at once, {len(names)} were named",
@@ -124,7 +129,9 @@ def describe_tables(
 
 
 def find_table(database: Database, name: str) -> Table:
-    """Return the table of this name; raise `QueryFailedError` naming the nearest."""
+    """Return the table with this name. Raises `QueryFailedError` with the nearest names if there is
+    no such table.
+    """
     catalog = database.catalog()
     if (table := catalog.find(name)) is not None:
         return table
@@ -136,11 +143,10 @@ def find_table(database: Database, name: str) -> Table:
 
 
 def count_rows(database: Database, table: Table, budget: Budget, cancel: Cancel | None) -> Entry:
-    """Return the number of rows as `rows`. If counting takes too long, `rows` is None, and one more
-    key says what is known.
+    """Return the number of rows as `rows`. If counting would take too long, `rows` is None.
 
-    That key is `rows_estimate`, from the server's statistics, or `rows_at_least`, the number
-    counted so far.
+    One more key then says what is known: `rows_estimate`, by the server's statistics, or
+    `rows_at_least`, the number counted so far. If nothing is known, there is no further key.
     """
     if not table.columns:
         return {"rows": None}
@@ -212,7 +218,9 @@ def _add_statistics(
     budget: Budget,
     cancel: Cancel | None,
 ) -> None:
-    """Add statistics to each column, and to the table the number of rows sampled, if not all."""
+    """Add statistics to each column. If they come from a sample, add to the table how many rows
+    were sampled.
+    """
     rows = next(
         (
             entry[name]
@@ -238,7 +246,7 @@ def _add_statistics(
 
 
 def _references(keys: Iterable[ForeignKey]) -> dict[str, str]:
-    """Return for each column of these keys the column that it points at."""
+    """Return for each column of these keys the column it points at, as `table.column`."""
     references = {}
     for key in keys:
         for name, target in zip(key.columns, key.referenced_columns, strict=True):

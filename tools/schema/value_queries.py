@@ -1,4 +1,4 @@
-"""Queries for a search for values: the columns to read, and the SQL to read them."""
+"""What a search for values reads: the columns, and the SQL that searches each of them."""
 
 import re
 from collections.abc import Iterator
@@ -12,14 +12,16 @@ from longtable.tools.schema.schema_tools import find_table
 
 PARTIAL = 3
 MOST_DISTINCT = 3_000
-"""Values of one column, the most frequent first, that are compared with a text that may hold a
+"""How many values of a column, the most frequent first, are compared with a text that may contain a
 typing error.
 """
 VALUE_CHARS = 80
 
 
 def column_of(database: Database, table: str, column: str) -> tuple[str, str]:
-    """Split `table.column` into its parts if it names a table."""
+    """If `column` has the form `table.column` and no table is given, split it into table and
+    column. Otherwise return both as they are.
+    """
     owner, dot, name = column.strip().rpartition(".")
     return (
         (owner, name)
@@ -74,8 +76,11 @@ def distinct_sql(dialect: str, table: Table, column: Column) -> str:
 def match_query(
     dialect: str, table: Table, column: Column, text: str, limit: int
 ) -> tuple[str, list[object]] | None:
-    """Return the SQL that searches one column, None if the column cannot hold the text. Its columns
-    are: value, rows with it, rank, and values in all.
+    """Return the SQL that searches one column, and its parameters. Return None if values of this
+    column cannot equal or contain the text.
+
+    The SQL has four columns: the value, the number of rows with this value, the rank of the match,
+    and the number of all matching values.
     """
     name = quoted(column.name)
     if not TEXT.search(column.type):

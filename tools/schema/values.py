@@ -1,8 +1,5 @@
-"""Find where a word of a question occurs in the data: exactly, in another case or number, as a part
-of a value, or with a typing error.
-
-Also explain why a query found nothing: try each condition alone, and name the values nearest to one
-that does not exist.
+"""Find where a text from a question occurs in the data: exactly, in another case, in singular or
+plural, as part of a value, or with a typing error.
 """
 
 from collections.abc import Sequence
@@ -49,7 +46,9 @@ class _Match:
 
 @dataclass
 class _Search:
-    """One call of a search: the matches so far, and how much was searched within its time."""
+    """One call of a search: what to look for, the number of matches so far, how many columns were
+    searched, and whether something was left out.
+    """
 
     database: Database
     wanted: str
@@ -81,7 +80,7 @@ class _Search:
         return matches
 
     def look_near(self, places: Sequence[tuple[Table, Column]]) -> list[_Match]:
-        """Return the values that differ from the text by a letter or two."""
+        """Return the values that differ from the text by one or two letters."""
         most = _most_slips(self.wanted)
         matches: list[_Match] = []
         for table, column in places if most else ():
@@ -99,7 +98,9 @@ class _Search:
         return matches
 
     def _read(self, sql: str, params: Sequence[object]) -> list[tuple[object, ...]] | None:
-        """Run one search; None when the time is up."""
+        """Run the SQL of one search. Return None if the time is used up, an empty list if the SQL
+        fails.
+        """
         if self.budget.left <= 0:
             self.incomplete = True
             return None
@@ -123,10 +124,11 @@ def find_values(
     seconds: float = SECONDS,
     cancel: Cancel | None = None,
 ) -> dict[str, Json]:
-    """Search the text columns, or those of the table or column named (also as `table.column`); best
-    matches first.
+    """Search text columns for a text, the best matches first. All tables are searched, or only the
+    named table or column; `column` may have the form `table.column`.
 
-    Values that only resemble the text are looked for if there are no other matches.
+    If no value equals or contains the text, values that only resemble it are searched for. Raises
+    `QueryFailedError` if the text is empty or the table or column is unknown.
     """
     phrase = text.strip()
     if not phrase:
@@ -160,8 +162,8 @@ def find_several(
     *,
     cancel: Cancel | None = None,
 ) -> dict[str, Json]:
-    """Search for several texts as `find_values` does, all together within the time of one search.
-    Each match says which `text` it is for.
+    """Search for several texts as `find_values` does. All searches together take no more time than
+    one search. Each match names the `text` it is for.
     """
     if not 1 <= len(texts) <= MOST_TEXTS:
         raise QueryFailedError(
@@ -206,8 +208,8 @@ def _entry(match: _Match) -> dict[str, Json]:
 
 
 def _most_slips(text: str) -> int:
-    """Return how many letters may differ: 0 for a short text, because too many values would be
-    similar.
+    """Return how many letters may differ. This is 0 for a short text, because too many values would
+    be similar to it.
     """
     return (
         1
@@ -223,8 +225,8 @@ def _most_slips(text: str) -> int:
 def _slips(
     text: str, rows: Sequence[Sequence[object]], most: int
 ) -> list[tuple[object, object, int]]:
-    """Return the values that are the text with a typing error. Of a longer value, also each run of
-    as many words as the text has is compared.
+    """Return the values that match the text except for typing errors, each with its count and the
+    number of errors. In a longer value, each part with as many words as the text is compared too.
     """
     folded = text.casefold()
     size = len(folded.split())

@@ -1,1 +1,3 @@
-"""The AST wall: parse a model's SQL, check it against what is allowed, mask, and write it anew."""
+"""The AST wall: parse a model's SQL, check it against lists of what is allowed, find masked
+columns, and write the SQL anew.
+"""

@@ -158,10 +158,10 @@ jsonb_path_query_tz jsonb_to_record jsonb_to_recordset regexp_matches regexp_spl
 string_to_table unnest
 """),
 }
-"""Functions that may be called in FROM."""
+"""Functions that may be called in FROM, as if they were tables."""
 
 QUERIES = (exp.Select, exp.SetOperation, exp.Subquery, exp.Values)
-"""The node types that a statement may have at its top."""
+"""The node types that may be at the top of a statement."""
 
 _NODES = """
 Add Adjacent Alias Aliases All Any AtTimeZone Between BitString BitwiseAnd BitwiseLeftShift
@@ -201,7 +201,7 @@ SYNTAX_FUNCTIONS = frozenset(_classes(_SYNTAX_FUNCTIONS))
 
 
 def allowed_node(node: exp.Expr) -> bool:
-    """Return whether the node's exact class is listed above. A subclass that a new release adds is
-    refused.
+    """Return whether the exact class of a node is in the lists above. A subclass of a listed class
+    is refused, because a new release of sqlglot may add it.
     """
     return type(node) in NODES or type(node) in SYNTAX_FUNCTIONS

@@ -1,9 +1,10 @@
-"""Limit what a query reads and computes once the engine has expanded its CTEs, views and named
+"""Limit what a query reads and computes after the engine has expanded its CTEs, views and named
 expressions.
 
-An engine expands while it prepares a query. 30 CTEs that name the one before twice are 2^30
-sources: SQLite's `prepare` took 8 GB for them, and no limit or interrupt stops it. Each CTE and
-view is counted once, so counting is linear in the text.
+An engine expands these while it prepares a query. If each of 30 CTEs names the previous CTE twice,
+the query has 2^30 sources. SQLite's `prepare` took 8 GB for such a query, and no limit or interrupt
+stops it. Here each CTE and view is counted only once, so the time for counting is linear in the
+length of the text.
 """
 
 from collections.abc import Iterable, Sequence
@@ -18,39 +19,45 @@ from longtable.tools.sql.scope import child_nodes, cte_of, resolved_table
 
 MAX_SOURCES = 1_000
 MAX_REFERENCES = 10_000
-"""The most column references in the expanded query, including the literals in expanded parts. With
-16,000 in one expression, DuckDB takes 1.8 s and 95 MB to read the query; each doubling doubles
-that.
+"""The most column references in the expanded query. Literals in expanded parts count too. With
+16,000 of them in one expression, DuckDB takes 1.8 s and 95 MB to read the query, and twice as many
+take twice as much.
 """
 
 _MAX_OF_VIEW = MAX_REFERENCES // 4
-"""The limit for one view. Its author may write more than a query's author, but a query must still
-be able to use the view a few times.
+"""The most column references in one view. The author of a view may write more than the author of a
+query, but a query must still be able to use the view a few times.
 """
 
 Columns = Sequence[tuple[str, int]]
-"""Folded name and column references of each column, in order."""
+"""For each column, in order: its folded name, and the number of column references it expands to."""
 
 
 def check_expansion(tree: exp.Expr, dialect: str, catalog: Catalog) -> None:
-    """Raise `RefusedError` for a query that expands to more than `MAX_SOURCES` or
-    `MAX_REFERENCES`.
+    """Raise `RefusedError` if the expanded query has more than `MAX_SOURCES` sources or
+    `MAX_REFERENCES` column references.
     """
     _Expander(dialect, catalog).statement(tree)
 
 
 @dataclass
 class _Scope:
-    """The names of one SELECT. An inner SELECT sees the names of the outer one, too."""
+    """The names that one SELECT knows. The names of the SELECT around it (`outer`) are
+    known too.
+    """
 
     outer: "_Scope | None" = None
     names: dict[str, int] = field(default_factory=dict)
-    """Column references of each named expression; if two have the same name, the larger count."""
+    """For each named expression, its number of column references. If two have the same name, the
+    larger number counts.
+    """
     tables: dict[str, Columns] = field(default_factory=dict)
     windows: dict[str, exp.Expr | int] = field(default_factory=dict)
-    """Each named window, or its column references once it was used."""
+    """Each named window. After its first use, the number of column references in it."""
     clauses: list[exp.Expr] = field(default_factory=list)
-    """Expressions to count after the SELECT items, whose aliases they may use."""
+    """Expressions that are counted after the SELECT items, because they may use aliases of these
+    items.
+    """
 
     def add(self, name: str, references: int) -> None:
         self.names[name] = max(references, self.names.get(name, 1))
@@ -82,8 +89,8 @@ def _all_columns(sources: Iterable[tuple[str, Columns]]) -> Columns:
 
 
 class _Expander:
-    """Counts the sources and references of a statement in one running total. A recursive use of a
-    CTE counts as one source.
+    """Counts the sources and references of a statement in one running total. Where a recursive CTE
+    names itself, this counts as one source.
     """
 
     def __init__(self, dialect: str, catalog: Catalog) -> None:
@@ -194,8 +201,8 @@ class _Expander:
         return [(fold(item.alias_or_name), max(1, references))]
 
     def _expression(self, root: exp.Expr, scope: _Scope) -> int:
-        """Count an expression with its subqueries, and return how many columns and literals each
-        use of its name adds.
+        """Count an expression with its subqueries. Return how many columns and literals each use of
+        the expression's name adds.
         """
         before = self._references + self._leaves
         stack = [root]
@@ -228,8 +235,8 @@ class _Expander:
         return sources
 
     def _source(self, source: exp.Expr, scope: _Scope) -> list[tuple[str, Columns]]:
-        """Count a table or subquery, itself included, and return its columns by table name. A join
-        in brackets has several tables.
+        """Count a table or subquery and everything in it, and return its columns by table name. A
+        join in brackets has several tables.
         """
         self._with(source, scope.outer)
         sources: list[tuple[str, Columns]]
@@ -279,8 +286,8 @@ class _Expander:
         return self._ctes[id(cte)]
 
     def _apart(self, query: exp.Expr, outer: _Scope | None, cte: exp.Expr | None) -> Expansion:
-        """Count a query on its own, from zero. Each use of it then adds this count to the running
-        total.
+        """Count a query on its own, starting from zero. Each use of the query later adds this count
+        to the running total.
         """
         outside = self._sources, self._references, self._leaves, self._counted
         self._sources = 0
@@ -298,8 +305,8 @@ class _Expander:
             self._sources, self._references, self._leaves, self._counted = outside
 
     def _view(self, name: str) -> Expansion:
-        """Count a view; a table counts zero. If two schemas have a view of this name, count the one
-        with more sources.
+        """Count a view; a name that is not that of a view counts zero. If several schemas have a
+        view of this name, the view with the most sources counts.
         """
         if (known := self._catalog.view_expansions.get(name) or self._views.get(name)) is None:
             self._views[name] = Expansion()  # for a use within itself
@@ -344,8 +351,8 @@ def _sum(columns: Columns) -> int:
 
 
 def _larger(columns: Columns, others: Columns) -> Columns:
-    """Return the columns of a union: the names from its first part, and at each place the larger
-    count.
+    """Return the columns of a union: the names come from its first part, and each column counts as
+    in the part where it is largest.
     """
     sizes = [references for _, references in others] + [1] * len(columns)
     return [

@@ -1,13 +1,14 @@
-"""Bound calls such as `repeat` and `range`, which make values of any size, before anything runs.
+"""Limit calls such as `repeat` and `range`, which can make values of any size, before anything
+runs.
 
-For DuckDB, such a call is one step: DuckDB cannot be stopped within it, and does not count its
-memory against the limit. A count that is written as a number is evaluated here. Any other count
-gets a check that the engine runs: `repeat(name, n)` becomes
-`repeat(name, CASE WHEN n > 10000 THEN error('...') ELSE n END)`.
+For DuckDB such a call is one step. DuckDB cannot be stopped during the step, and does not count its
+memory against the memory limit. A count that is written as a number is evaluated here. Any other
+count gets a check that the engine runs: `repeat(name, n)` becomes `repeat(name, CASE WHEN n > 10000
+THEN error('...') ELSE n END)`.
 
-PostgreSQL stops within such a call, but a series in FROM is written to disk before its first row is
-read, so there a series may have only so many rows, wherever it is in the query. It has no
-`error()`: there the check is a cast that fails.
+PostgreSQL can be stopped during such a call. But it writes a series in FROM to disk before it
+returns the first row. So in PostgreSQL the number of rows of a series is limited wherever the
+series is in the query. PostgreSQL has no `error()`, so the check is a cast that fails.
 """
 
 import math
@@ -21,7 +22,7 @@ from longtable.tools.sql.parsing import nodes_of
 from longtable.tools.sql.verdict import OVER
 
 MAX_GROWTH = 10_000_000
-"""The most elements that one value may have, as far as the text says."""
+"""The most elements that one value may have, as far as the text of the query tells."""
 MAX_REPEATS = 10_000
 MAX_SERIES = 1_000_000
 
@@ -50,7 +51,9 @@ _COUNTED = {"repeat", "lpad", "rpad", "list_resize", "array_resize", "bitstring"
 
 
 def bounded(tree: exp.Expr, dialect: str) -> exp.Expr:
-    """Return the tree, or a copy in which every count that is not a number has its check."""
+    """Return the tree. If a count is not written as a number, return a copy in which each such
+    count has a check.
+    """
     calls = [node for node in nodes_of(tree) if isinstance(node, exp.Func)]
     if not any(isinstance(node, exp.GenerateSeries) or _count(node) is not None for node in calls):
         return tree
@@ -68,7 +71,9 @@ def bounded(tree: exp.Expr, dialect: str) -> exp.Expr:
 
 
 def longest_series(tree: exp.Expr) -> float | None:
-    """Return the rows of the longest series; None when one cannot be bounded."""
+    """Return the number of rows of the longest series, None if the length of a series is
+    unknown.
+    """
     series = [node for node in nodes_of(tree) if isinstance(node, exp.GenerateSeries)]
     sizes = [_series(node, steps=_DATE_STEPS | {"MINUTE"}) for node in series]
     known = [size for size in sizes if size is not None]
@@ -76,10 +81,11 @@ def longest_series(tree: exp.Expr) -> float | None:
 
 
 def growth(tree: exp.Expr, dialect: str) -> float | None:
-    """Return how large calls can make a value; None if a call cannot be bounded.
+    """Return by how much the calls of a query can make a value grow. Return None if there is no
+    limit for one of the calls.
 
-    Calls side by side in one SELECT do not feed each other, so the largest counts. Nested calls and
-    calls in different SELECTs may feed each other, so their sizes are multiplied.
+    Calls beside each other in one SELECT do not feed each other, so the largest counts. Nested
+    calls and calls in different SELECTs may feed each other, so their sizes are multiplied.
     """
     largest: dict[int, float] = {}
     for _, select, size in _nested_sizes(tree, dialect):
@@ -90,8 +96,8 @@ def growth(tree: exp.Expr, dialect: str) -> float | None:
 
 
 def largest(tree: exp.Expr, dialect: str) -> exp.Expr | None:
-    """Return the call with the largest or an unknown size: if a query is refused, this call is at
-    fault.
+    """Return the call that grows most or whose size is unknown. If the query is refused, this call
+    is named as the cause. Return None if there is no call.
     """
 
     def size(call: tuple[exp.Func, int, float | None]) -> float:
@@ -107,8 +113,8 @@ def largest(tree: exp.Expr, dialect: str) -> exp.Expr | None:
 
 
 def _nested_sizes(tree: exp.Expr, dialect: str) -> Iterator[tuple[exp.Func, int, float | None]]:
-    """Yield each call, the id of its SELECT, and its growth multiplied by that of the calls around
-    it.
+    """Yield each call, the id of the SELECT that it is in, and its growth multiplied by the growth
+    of the calls around it.
     """
     todo: list[tuple[exp.Expr, int, float | None]] = [(tree, id(tree), 1.0)]
     while todo:
@@ -124,8 +130,8 @@ def _nested_sizes(tree: exp.Expr, dialect: str) -> Iterator[tuple[exp.Func, int,
 
 
 def _size(node: exp.Func, dialect: str) -> float | None:
-    """Return a bound on the growth by one call alone: 1 for a function that makes nothing
-    larger.
+    """Return the most that this call alone can make a value grow. This is 1 for a function that
+    makes nothing larger, and None if it is unknown.
     """
     if isinstance(node, exp.GenerateSeries):
         # In FROM the rows stream; as a value they are one list.
@@ -143,7 +149,9 @@ def _size(node: exp.Func, dialect: str) -> float | None:
 
 
 def _count(node: exp.Func) -> exp.Expr | None:
-    """Return the argument that says how often to repeat or how long to make the result."""
+    """Return the argument of a call that says how often to repeat, or how long to make the result.
+    Return None if the call has no such argument.
+    """
     if isinstance(node, exp.Repeat):
         times = node.args.get("times")
         return times if isinstance(times, exp.Expr) else None
@@ -180,8 +188,8 @@ def _series(node: exp.GenerateSeries, *, steps: set[str]) -> float | None:
 
 
 def _interval_unit(step: exp.Expr | None) -> str | None:
-    """Return the unit of a step in time: "" if it is unknown, None if the step is not an
-    interval.
+    """Return the unit of a step in time, such as "DAY". Return "" if the unit is unknown, None if
+    the step is not an interval.
     """
     if isinstance(step, exp.Interval) and step.args.get("unit") is not None:
         number = step.this
@@ -248,7 +256,9 @@ def _checked(value: exp.Expr, size: exp.Expr, most: int, dialect: str) -> exp.Ca
 
 
 def _is_checked(node: exp.Expr) -> bool:
-    """Return whether this is a check as `bounded` writes it: the same value compared and used."""
+    """Return whether this node is a check as `bounded` writes it. The value that is compared must
+    be the value that is used.
+    """
     if not isinstance(node, exp.Case) or node.this is not None or len(node.args["ifs"]) != 1:
         return False
     branch = node.args["ifs"][0]
@@ -289,7 +299,9 @@ def _fails(outcome: exp.Expr | None) -> bool:
 
 
 def _volatile(node: exp.Expr) -> bool:
-    """Return whether the value may change between its check and its use."""
+    """Return whether the node may give another value each time it is evaluated, so that the checked
+    value may differ from the used value.
+    """
     names = (
         func.name if isinstance(func, exp.Anonymous) else func.sql_name()
         for func in node.find_all(exp.Func)
@@ -314,7 +326,9 @@ def _number(node: exp.Expr | None) -> float | None:
 
 
 def _widths(template: exp.Expr | None) -> float | None:
-    """Return the largest number in a format string, None if that is unknown."""
+    """Return the largest number in a format string, which is the largest width it asks for. Return
+    None if it is unknown.
+    """
     if (
         not isinstance(template, exp.Literal)
         or "*" in template.name

@@ -1,7 +1,7 @@
-"""Find where in a model's SQL an error is, and which name was probably meant.
+"""Find the place of an error in the SQL that a model wrote, and the name that was probably meant.
 
-The text that runs is written from the checked tree. So a place that an engine reports is a place in
-that text, and must be found again in the model's own text.
+The text that runs is written from the checked tree. So an engine reports a place in that text, and
+the same place must be found again in the model's own text.
 """
 
 import re
@@ -25,13 +25,17 @@ from longtable.tools.sql.verdict import Place, Verdict, without_values
 
 
 def place_of(node: exp.Expr, sql: str) -> Place | None:
-    """Return where a node of this text's tree begins, None if sqlglot gives it no place."""
+    """Return the place in `sql` where a node of its tree begins, None if sqlglot does not
+    know it.
+    """
     start = node.meta.get("start")
     return line_and_column(sql, start) if isinstance(start, int) and start < len(sql) else None
 
 
 def place_of_fault(node: exp.Expr, ran: str, asked: str, dialect: str) -> Place | None:
-    """Return about where a node of the tree of `ran` begins in the text that was asked."""
+    """Return the approximate place where a node begins in `asked`, the model's text. The node
+    belongs to the tree of `ran`. Return None if there is no such place.
+    """
     start = node.meta.get("start")
     if not isinstance(start, int):
         start = _start_of_keyword(node, ran, dialect)
@@ -50,8 +54,8 @@ def place_of_fault(node: exp.Expr, ran: str, asked: str, dialect: str) -> Place 
 
 
 def _start_of_keyword(node: exp.Expr, sql: str, dialect: str) -> int | None:
-    """Return the place of the word that a node begins with, if the text holds that word only once.
-    This is needed because sqlglot gives few nodes a place.
+    """Return where the first word of a node stands in `sql`, None unless the text has this word
+    exactly once. sqlglot itself knows the place of only a few nodes.
     """
     try:
         first = fold(next(iter(written(node, dialect).split(maxsplit=1)), ""))
@@ -66,7 +70,9 @@ def _start_of_keyword(node: exp.Expr, sql: str, dialect: str) -> int | None:
 
 
 def place_of_start(sql: str, dialect: str, *, statement: int = 0) -> Place:
-    """Return the place of a statement's first word; the first statement is the default."""
+    """Return the place of the first word of a statement. `statement` is the number of the
+    statement, from 0.
+    """
     try:
         tokens = tokens_of(sql, dialect)
     except RefusedError:
@@ -84,8 +90,8 @@ def place_of_start(sql: str, dialect: str, *, statement: int = 0) -> Place:
 
 
 def place_of_column(name: str, tree: exp.Expr, sql: str) -> Place | None:
-    """Return where a column is first named. `name` is as the engine writes it, with the table if
-    the text has one.
+    """Return the place where a column is first named, None if it is not named. `name` is the
+    column's name as the engine reports it, with the table if the engine names one.
     """
     table, _, column = name.rpartition(".")
     last = None
@@ -103,10 +109,10 @@ def place_of_column(name: str, tree: exp.Expr, sql: str) -> Place | None:
 
 
 def place_as_asked(ran: str, offset: int, asked: str, dialect: str) -> Place | None:
-    """Find the word at `offset` in the text that ran, and return its place in the text as asked.
+    """Return the place in `asked` of the word that stands at `offset` in `ran`, the text that ran.
 
-    The word may occur several times, so its occurrences are counted in both texts. If the counts
-    differ, the result is None.
+    The word may occur several times, so its occurrences are counted in both texts. If the two
+    numbers differ, None is returned.
     """
     try:
         run_tokens = tokens_of(ran, dialect, most=MAX_WRITTEN_CHARS)
@@ -122,7 +128,7 @@ def place_as_asked(ran: str, offset: int, asked: str, dialect: str) -> Place | N
 
 
 def place_of_word(word: str, asked: str, dialect: str) -> Place | None:
-    """Return the place of a word that the text holds only once."""
+    """Return the place of a word, None unless the text has this word exactly once."""
     try:
         starts = [
             token.start for token in tokens_of(asked, dialect) if fold(token.text) == fold(word)
@@ -158,8 +164,8 @@ def explained(
     dialect: str,
     catalog: Catalog,
 ) -> DatabaseError:
-    """Return an engine's error with its place in the text as asked, and the name that was probably
-    meant.
+    """Return an engine's error with the place of the fault in the model's text, and the name that
+    was probably meant.
     """
     if isinstance(error, QueryFailedError):
         if verdict.masks:
@@ -187,7 +193,7 @@ def add_hints(
     catalog: Catalog,
     tables: tuple[str, ...],
 ) -> QueryFailedError:
-    """Return the error with help for its readers: the place in the text as `asked`, the names that
+    """Return the error with help for its reader: the place of the fault in `asked`, the names that
     were probably meant, and a hint.
     """
     parts = next(
@@ -236,8 +242,9 @@ def _place(
 def column_hint(
     unknown: str, *, sql: str, dialect: str, catalog: Catalog, tables: tuple[str, ...]
 ) -> tuple[str, tuple[str, ...]]:
-    """Name the columns most like `unknown`, first from the query's tables, then from others. If no
-    name is close, list the existing columns.
+    """Return a hint on an unknown column, and the names that were probably meant. The names most
+    like `unknown` come from the query's own tables first, then from other tables. If none is
+    similar, the hint lists the columns of the query's only table.
     """
     used = [table for name in tables if (table := catalog.find(name)) is not None]
     here = [column.name for _, column in each_column(used)]

@@ -1,9 +1,9 @@
-"""Rewrite a query so that it sees only the open columns of its tables. Also list the columns it
-reads and its predicates, and say whether it stops early.
+"""Rewrite a query so that it sees only the open columns of its tables. This module also lists the
+columns that a query reads and its predicates, and tells whether it stops early.
 
-`people`, of which `salary` is denied, becomes
-`(SELECT people.id, people.name FROM main.people) AS people`. So `*`, `people.*`, whole rows,
-NATURAL JOIN and COLUMNS(...) are resolved by the engine itself over the open columns, in any scope.
+For example, if the column `salary` of the table `people` is denied, `people` becomes `(SELECT
+people.id, people.name FROM main.people) AS people`. So the engine itself resolves `*`, `people.*`,
+whole rows, NATURAL JOIN and COLUMNS(...) over the open columns, wherever they occur.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -20,10 +20,8 @@ Hidden = Mapping[tuple[str, str], frozenset[str]]
 
 
 def narrowed(tree: exp.Expr, resolve: Resolve, hidden: Hidden, *, blind: bool = False) -> exp.Expr:
-    """Return the tree, or a copy in which every table with hidden columns is a subquery of its
-    other columns.
-
-    With `blind`, masked columns hold NULL in it.
+    """Return the tree. If a table has hidden columns, return a copy in which it is replaced by a
+    subquery of its other columns. With `blind`, masked columns hold NULL in the subquery.
     """
 
     def closed(table: Table) -> bool:
@@ -79,8 +77,8 @@ def _subquery(node: exp.Table, table: Table, blind: bool) -> exp.Subquery:
 
 
 def _without_schema(column: exp.Column, narrow: list[Table]) -> None:
-    """Take the schema off a column's name: `sales.items.id` cannot name a column of a subquery, but
-    `items.id` can.
+    """Remove the schema from a column's name. `sales.items.id` cannot name a column of a subquery,
+    but `items.id` can.
     """
     schema = column.args.get("db")
     table = column.args.get("table")
@@ -99,8 +97,8 @@ def _name(name: str) -> exp.Identifier:
 
 
 def reads_of(tree: exp.Expr, resolve: Resolve) -> tuple[str, ...]:
-    """Return the columns that a checked query reads, as `table.column`, sorted. In doubt, columns
-    that it may read are included.
+    """Return the columns that a checked query reads, as `table.column`, sorted. A column that it
+    only may read is included too.
     """
     tables: dict[str, Table] = {}
     by_alias: dict[str, set[str]] = {}
@@ -143,9 +141,9 @@ def reads_of(tree: exp.Expr, resolve: Resolve) -> tuple[str, ...]:
 
 
 def stops_early(tree: exp.Expr) -> bool:
-    """Return whether a query over tables takes the first rows it finds and stops.
+    """Return whether a query takes the first rows of its tables and then stops.
 
-    Its plan may still say that all rows are read.
+    The engine's plan of such a query may still say that all rows are read.
     """
     if not isinstance(tree, exp.Select) or tree.args.get("limit") is None:
         return False
@@ -170,7 +168,9 @@ _WRAPPERS = (exp.Lower, exp.Upper, exp.Trim, exp.Paren)
 
 
 def predicates_of(sql: str, *, dialect: str, catalog: Catalog) -> Predicates:
-    """Return the predicates of a query that found no rows; each can be tried alone."""
+    """Return the predicates of a query that found no rows, in a form that lets each be tried
+    alone.
+    """
     tree = statement(sql, dialect)
     total = (
         isinstance(tree, exp.Select)
@@ -199,8 +199,8 @@ def _predicates(tree: exp.Expr, catalog: Catalog, dialect: str) -> Iterator[Pred
 
 
 def sources_of(select: exp.Select, catalog: Catalog, dialect: str) -> Mapping[str, Table | None]:
-    """Return the sources of a query by the folded names that they have in it; None for a source
-    that is not a table.
+    """Return the sources in FROM of a query by their folded names or aliases. The value is None for
+    a source that is not a table.
     """
     first = select.args.get("from_")
     nodes = [
@@ -221,7 +221,9 @@ def _resolved(node: exp.Expr, catalog: Catalog, dialect: str) -> Table | None:
 
 
 def _table(node: exp.Expr, sources: Mapping[str, Table | None]) -> Table | None:
-    """Return the table that a condition looks at, None if it looks at several or at none."""
+    """Return the table whose columns a condition uses. Return None if it uses several tables or
+    none, or contains a subquery or an aggregate.
+    """
     if node.find(exp.Query, exp.AggFunc, exp.Window) is not None:
         return None
     names = {owner_of(column, sources) for column in node.find_all(exp.Column)}
@@ -233,7 +235,7 @@ def _has_column(table: Table, name: str) -> bool:
 
 
 def owner_of(column: exp.Column, sources: Mapping[str, Table | None]) -> str:
-    """Return the name of the source that a column is read from, "" if that is unknown."""
+    """Return the name of the source that a column is read from, "" if it is unknown."""
     if column.table:
         return fold(column.table)
     if None in sources.values():
@@ -263,7 +265,9 @@ def _column(node: exp.Expr, table: Table) -> str:
 
 
 def _texts(node: exp.Expr) -> tuple[str, ...]:
-    """Return the texts that a predicate compares its column with; patterns lose their wildcards."""
+    """Return the texts that a predicate compares its column with. The wildcards of LIKE patterns
+    become spaces.
+    """
     texts = [
         value.name
         for value in node.expressions or [node.expression]

@@ -1,10 +1,11 @@
-"""Parse and write SQL within fixed limits of length, nesting and work: the only module that calls
+"""Parse and write SQL within fixed limits of length, nesting and work. Only this module calls
 sqlglot's parser and writer.
 
-sqlglot tries a bracket after a type's name as a type and then as a call, and does the same inside
-it. So the work doubles with each nesting of some 600 constructs (`DATE(`, `STRUCT(`, `[`, `{'a':`);
-131 characters took 12 s. sqlglot also writes the arguments of some calls two or three times
-(`length(x, 1)` in DuckDB's SQL). So the work itself is counted, in parsing and in writing.
+sqlglot tries to read a bracket after the name of a type first as a type and then as a call, and
+does the same for everything inside the bracket. So each nested level of some 600 constructs, such
+as `DATE(`, `STRUCT(`, `[` and `{'a':`, doubles the work: 131 characters took 12 s. sqlglot also
+writes the arguments of some calls two or three times, such as `length(x, 1)` in DuckDB's SQL. So
+the work itself is counted, in parsing and in writing.
 """
 
 import logging
@@ -26,8 +27,8 @@ from longtable.tools.sql.verdict import Place
 
 
 class RefusedError(Exception):
-    """A check failed; this error never leaves the wall. `place` is in the text as asked; or `node`
-    is the node at fault in the checked tree.
+    """A check failed; this error never leaves the wall. The cause is either at `place` in the
+    model's text, or it is `node` in the checked tree.
     """
 
     def __init__(
@@ -50,39 +51,41 @@ class RefusedError(Exception):
 
 
 MAX_SQL_CHARS = 50_000
-"""The most characters of a query as it is sent."""
+"""The most characters of a query as the model sends it."""
 MAX_WRITTEN_CHARS = 80_000
-"""The most characters of a query as it runs. It is longer because a list of numbers gets a space
-after each comma.
+"""The most characters of a query as it runs. This is more than the model may send, because a list
+of numbers gets a space after each comma.
 """
 MAX_TOKENS = 25_000
-"""The most tokens of a query. A list of 10,000 numbers has 20,000."""
+"""The most tokens of a query. A list of 10,000 numbers has 20,000 tokens."""
 MAX_DEPTH = 30
-"""The most nested brackets. The parser's recursion ends at 36 to 60 of them, depending on the
-caller's stack.
+"""The most levels of nested brackets. At 36 to 60 levels the parser reaches Python's recursion
+limit; how many depends on the caller's stack.
 """
 FREE_STEPS = 4_000
 STEPS_PER_TOKEN = 2
-"""Steps of the parser, forward or back; 100,000 take about 0.5 s. Legal texts take 1 a token, and
-up to 400 more.
+"""The steps that the parser may take, forward or back: `FREE_STEPS`, and `STEPS_PER_TOKEN` for each
+token. 100,000 steps take about 0.5 s. Legal texts take 1 step for each token, and up to 400 more.
 """
 SUBSCRIPT_STEPS = 4
-"""Steps counted for each node before a subscript, because sqlglot finds out its type. 600
-subscripts in a row took 4 s.
+"""The steps counted for a subscript, for each node before it, because sqlglot works out the type of
+what comes before. 600 subscripts in a row took 4 s.
 """
 STEPS_PER_NODE = 15
-"""Steps of the writer. Legal texts take up to 12 a node."""
+"""The steps that the writer may take for each node. Legal texts take up to 12."""
 
 _WORDS = re.compile(r"""--[^\n]*|'[^']*'|"[^"]*"|\d+\.\d+|\w+|<>|[<>!]=|\|\||::|->>?|[^\w\s]""")
-"""Each match is roughly a token. Counting 50,000 of them takes 5 ms; the tokenizer takes 150 ms."""
+"""Each match is roughly one token. Finding 50,000 matches takes 5 ms, while the tokenizer needs 150
+ms.
+"""
 _OPENING = {TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE}
 _CLOSING = {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE}
 _OWN_NAMES: dict[str, dict[type[exp.Expr], str]] = {
     "sqlite": {exp.Chr: "CHAR"},
     "postgres": {exp.Hex: "TO_HEX"},
 }
-"""Functions that sqlglot would write under a name that the engine does not know, with the engine's
-own names.
+"""The engine's own names of functions that sqlglot would write under a name which the engine does
+not know.
 """
 _STEPS = "longtable_steps_left"
 _FEWER = "write it with fewer nested brackets"
@@ -93,8 +96,8 @@ logging.getLogger("sqlglot").setLevel(logging.ERROR)
 
 
 class _CountingParser(Parser):
-    """A parser that stops when its dialect has no steps left. The parsers of types and hints within
-    the text share these steps.
+    """A parser that stops when no steps are left. The steps are kept in the dialect, so that
+    sqlglot's further parsers for types and hints in the same text use up the same steps.
     """
 
     def _advance(self, times: int = 1) -> None:
@@ -116,7 +119,7 @@ class _CountingParser(Parser):
 
 
 class _CountingGenerator(Generator):
-    """A writer that stops when its dialect has no steps left, or when the text gets too long to
+    """A writer that stops when no steps are left in the dialect, or when the text gets too long to
     run.
     """
 
@@ -152,13 +155,15 @@ def _spelling(name: str) -> Callable[[Generator, exp.Expr], str]:
 
 
 def line_and_column(sql: str, offset: int) -> Place:
-    """Return the place of a character, counted from 0."""
+    """Return line and column of a character in `sql`, both counted from 1. `offset` is the number
+    of the character, counted from 0.
+    """
     return sql.count("\n", 0, offset) + 1, offset - sql.rfind("\n", 0, offset)
 
 
 def tokens_of(sql: str, dialect: str, *, most: int = MAX_SQL_CHARS) -> list[Token]:
-    """Return the tokens of a text; `dialect` "" is any. Raises `RefusedError` for a text that has
-    more than `most` characters or cannot be read.
+    """Return the tokens of a text. If `dialect` is "", no particular dialect is assumed. Raises
+    `RefusedError` if the text has more than `most` characters or cannot be read.
     """
     if len(sql) > most:
         reason = f"the SQL has {len(sql):,} characters, {most:,} are allowed"
@@ -185,10 +190,8 @@ def tokens_of(sql: str, dialect: str, *, most: int = MAX_SQL_CHARS) -> list[Toke
 
 
 def statements(sql: str, dialect: str, *, tokens: list[Token] | None = None) -> list[exp.Expr]:
-    """Return the tree of each statement. `tokens` are the tokens of the text, if the caller has
-    them.
-
-    Raises `RefusedError` if the text is over a limit or cannot be parsed.
+    """Return the tree of each statement. A caller that already has the tokens of the text passes
+    them as `tokens`. Raises `RefusedError` if the text is over a limit or cannot be parsed.
     """
     tokens = tokens_of(sql, dialect) if tokens is None else tokens
     _check_depth(sql, tokens)
@@ -212,7 +215,7 @@ def statements(sql: str, dialect: str, *, tokens: list[Token] | None = None) -> 
 
 def statement(sql: str, dialect: str) -> exp.Expr:
     """Return the tree of the first statement of a text that may run. Raises the errors of
-    `statements`, and `RefusedError` if there is no statement.
+    `statements`, and `RefusedError` if the text has no statement.
     """
     tokens = tokens_of(sql, dialect, most=MAX_WRITTEN_CHARS)
     trees = statements(sql, dialect, tokens=tokens)
@@ -222,12 +225,12 @@ def statement(sql: str, dialect: str) -> exp.Expr:
 
 
 class _Backticks(SQLite):
-    """SQLite's dialect with names in backticks: SQLite reads a name in double quotes as text if
-    there is no such column.
+    """SQLite's dialect, but writing names in backticks. SQLite reads a name in double quotes as
+    text if there is no such column.
     """
 
     class Tokenizer(SQLite.Tokenizer):
-        """Puts backticks first, because sqlglot writes the first kind of quotes."""
+        """Lists backticks first, because sqlglot writes the first kind of quotes in the list."""
 
         IDENTIFIERS: ClassVar = ["`", ("[", "]"), '"']
 
@@ -242,9 +245,10 @@ def written(
 ) -> str:
     """Return the text of a tree, without comments. Raises `RefusedError` if it is too long.
 
-    With `exact`, raise sqlglot's `UnsupportedError` if the dialect cannot express the tree.
-    `backticks` puts SQLite's names in backticks. Without `keep`, the tree cannot be used
-    afterwards: writing changes it, and a copy takes as long as parsing.
+    With `exact`, sqlglot's `UnsupportedError` is raised if the dialect cannot express the tree.
+    With `backticks`, SQLite's names are written in backticks. Without `keep`, the tree cannot be
+    used afterwards, because writing changes it; the copy that `keep` makes takes as long as
+    parsing.
     """
     writing = _Backticks() if backticks else Dialect.get_or_raise(dialect)
     writing.generator_class = _counting_generator(type(writing).generator_class, dialect)
@@ -254,8 +258,8 @@ def written(
 
 
 def nodes_of(tree: exp.Expr) -> list[exp.Expr]:
-    """Return all nodes of a tree, breadth first, in a third of the time that `tree.walk()`
-    takes.
+    """Return all nodes of a tree, breadth first. This takes a third of the time of
+    `tree.walk()`.
     """
     nodes = [tree]
     for node in nodes:

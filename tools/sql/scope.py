@@ -1,8 +1,9 @@
-"""Find what a name means at its place in a query: a table, a common table expression, or columns of
-the scopes around it.
+"""Find what a name means at its place in a query: a table, a common table expression (CTE), or
+columns of the query and of the queries around it.
 
-If an engine could read a name as a table, it counts as the table: DuckDB reads the real table in
-`WITH RECURSIVE s AS (SELECT * FROM s) ...` and in the first part of a recursive union.
+If an engine could read a name as a table, the name counts as the table. DuckDB, for example, reads
+the real table `s` in `WITH RECURSIVE s AS (SELECT * FROM s) ...` and in the first part of a
+recursive union.
 """
 
 from collections.abc import Iterator
@@ -19,8 +20,8 @@ _PLACES = "longtable_places"
 
 
 def written_name(identifier: exp.Expr | None, dialect: str) -> str:
-    """Return the name that an identifier means: PostgreSQL folds names without quotes and takes
-    quoted ones as they are.
+    """Return the name that an identifier means. PostgreSQL folds names without quotes to lower
+    case, and takes quoted names as they are.
     """
     if identifier is None:
         return ""
@@ -29,8 +30,8 @@ def written_name(identifier: exp.Expr | None, dialect: str) -> str:
 
 
 def resolved_table(node: exp.Table, catalog: Catalog, dialect: str) -> Table | None:
-    """Return the table of the catalogue that a table node names, without regard to CTEs in scope;
-    None if it cannot be seen.
+    """Return the table of the catalogue that a table node names, None if no visible table has this
+    name. CTEs are not considered.
     """
     schema, database = (
         written_name(node.args.get(part) or None, dialect) for part in ("db", "catalog")
@@ -39,7 +40,7 @@ def resolved_table(node: exp.Table, catalog: Catalog, dialect: str) -> Table | N
 
 
 def name_key(identifier: exp.Expr | None, dialect: str) -> str:
-    """Return the key of a name: two names with the same key are the same."""
+    """Return the key of a name. Two names mean the same if they have the same key."""
     name = written_name(identifier, dialect)
     return name if dialect == "postgres" else fold(name)
 
@@ -50,12 +51,12 @@ def _alias(cte: exp.Expr, dialect: str) -> str:
 
 
 def is_cte(table: exp.Table, dialect: str) -> bool:
-    """Return whether this table node means a common table expression that is in scope there."""
+    """Return whether this table node means a common table expression, not a table."""
     return cte_of(table, dialect) is not None
 
 
 def cte_of(table: exp.Table, dialect: str) -> exp.Expr | None:
-    """Return the common table expression that this table node means, None for a table."""
+    """Return the common table expression that this table node means, None if it means a table."""
     if table.args.get("db") is not None or table.args.get("catalog") is not None:
         return None
     name = name_key(table.this, dialect)
@@ -78,8 +79,8 @@ def cte_of(table: exp.Table, dialect: str) -> exp.Expr | None:
 def _seen_from_within(
     with_: exp.With, inside: exp.Expr, table: exp.Table, name: str, dialect: str
 ) -> exp.Expr | None:
-    """Return the expression of `with_` that a name inside the body of one of them means, None if it
-    means none of them.
+    """Return the CTE of `with_` that a name means if the name is used inside another CTE of
+    `with_`. Return None if the name means none of these CTEs.
     """
     for place in _places(with_, dialect).get(name, ()):
         cte: exp.Expr = with_.expressions[place]
@@ -92,8 +93,8 @@ def _seen_from_within(
 
 
 def _places(with_: exp.With, dialect: str) -> dict[str, list[int]]:
-    """Return the places in a WITH of the expressions with each name. The result is kept in the
-    tree, because a search for each table took seconds.
+    """Return the places in a WITH of the CTEs with each name. The result is stored in the tree,
+    because searching again for each table took seconds.
     """
     count, places = with_.meta.get(_PLACES, (0, {}))
     if count != len(with_.expressions):
@@ -105,7 +106,9 @@ def _places(with_: exp.With, dialect: str) -> dict[str, list[int]]:
 
 
 def _recursive_reference(with_: exp.With, cte: exp.Expr, table: exp.Table, dialect: str) -> bool:
-    """Return whether `table` is in the recursive part of the union that makes up `cte`."""
+    """Return whether `table` is in the recursive part of a union, where the union is the query of
+    `cte`.
+    """
     body = cte.this
     if not isinstance(body, exp.SetOperation):
         return False
@@ -129,18 +132,19 @@ def _within(node: exp.Expr, ancestor: exp.Expr) -> bool:
 
 
 class Value(NamedTuple):
-    """The known facts about a column or about an item of a SELECT list."""
+    """What is known about a column or an item of a SELECT list."""
 
     masked: bool = False
     kind: str = ""
-    """If it is a column by itself, the column's type in the catalogue. Empty if it is computed or
-    if the name has several meanings.
+    """The type of the column in the catalogue, if this is a column used by itself. Empty if it is
+    computed, or if the name has several meanings.
     """
 
 
 Columns = list[tuple[str | None, Value]]
-"""Names and values in order. If a name is empty, the engine chooses it; None means more open
-columns with any names.
+"""The columns of a query or source in order, as pairs of name and value. An empty name means that
+the engine chooses the name. None as a name stands for any number of further open columns with
+unknown names.
 """
 UNKNOWN: Columns = [(None, Value())]
 
@@ -158,12 +162,12 @@ class Source(NamedTuple):
 
     @property
     def has_masks(self) -> bool:
-        """Return whether any of its columns is masked."""
+        """Return whether any column of this source is masked."""
         return holds_masks(self.columns)
 
     def values(self, name: str) -> list[Value]:
-        """Return the values that a column name may mean here. If two columns have one name, the
-        engine adds a number to one.
+        """Return the values that a column name may mean in this source. If two columns have the
+        same name, the engine adds a number to the name of the second.
         """
         names = [column for column, _ in self.columns if column is not None]
         plain = without_number(name) if len(set(names)) < len(names) else name
@@ -172,17 +176,19 @@ class Source(NamedTuple):
 
 @dataclass
 class Scope:
-    """The names of one query. An inner query sees the names of the outer ones, too."""
+    """The names that one query knows. An inner query also knows the names of the queries
+    around it.
+    """
 
     outer: "Scope | None" = None
     sources: list[Source] = field(default_factory=list)
     star: Columns = field(default_factory=list)
     items: Columns = field(default_factory=list)
     computed: list[exp.Expr] = field(default_factory=list)
-    """Items that are computed from masked columns."""
+    """Items of the SELECT list that are computed from masked columns."""
     partial: bool = True
-    """Whether FROM is still being read. A name in it may mean a source read so far, or one of an
-    outer query.
+    """Whether FROM is still being read. A name in FROM may mean a source that has been read
+    already, or a source of an outer query.
     """
 
     def chain(self) -> "Iterator[Scope]":
@@ -192,7 +198,7 @@ class Scope:
             scope = scope.outer
 
     def find(self, name: str, table: str | None = None) -> list[Value]:
-        """Return the values that a column may mean, from the nearest query outwards."""
+        """Return the values that a column name may mean, from this query outwards."""
         values: list[Value] = []
         other: list[Value] = []
         for one in self.chain():
@@ -211,24 +217,26 @@ class Scope:
         return values and values + other
 
     def sources_named(self, name: str) -> list[Source]:
-        """Return the sources of this name, from the nearest query outwards."""
+        """Return the sources with this name, from this query outwards."""
         sources = chain.from_iterable(one.sources for one in self.chain())
         return [source for source in sources if source.name == name]
 
     def any_masked(self) -> bool:
-        """Return whether a masked column can be named here."""
+        """Return whether any source that this query can name has a masked column."""
         sources = chain.from_iterable(one.sources for one in self.chain())
         return any(source.has_masks for source in sources)
 
 
 def merged(values: list[Value]) -> Value:
-    """Return the meaning of a name that may mean each of these values."""
+    """Return the value of a name that may mean each of these values. It is masked if one of them is
+    masked.
+    """
     same = all(value.kind and value.masked == values[0].masked for value in values)
     return Value(any(value.masked for value in values), values[0].kind if values and same else "")
 
 
 def holds_query(node: exp.Expr) -> bool:
-    """Return whether a node is a query in brackets, not a table or a join."""
+    """Return whether a node in brackets holds a query, and not a table or a join."""
     inner = node.this if isinstance(node, exp.Subquery | exp.Paren) else None
     return isinstance(inner, exp.Select | exp.SetOperation) or (
         inner is not None and holds_query(inner)
@@ -236,7 +244,7 @@ def holds_query(node: exp.Expr) -> bool:
 
 
 def child_nodes(node: exp.Expr, *handled: str) -> Iterator[exp.Expr]:
-    """Yield the child nodes of a node, except those in the named arguments."""
+    """Yield the child nodes of a node, except the children in the arguments named by `handled`."""
     for key, value in node.args.items():
         if key not in handled:
             yield from (
@@ -247,7 +255,7 @@ def child_nodes(node: exp.Expr, *handled: str) -> Iterator[exp.Expr]:
 
 
 def bare(node: exp.Expr) -> exp.Expr:
-    """Return the node inside the brackets."""
+    """Return a node without the brackets around it."""
     while isinstance(node, exp.Paren):
         node = node.this
     return node

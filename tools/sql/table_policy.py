@@ -1,14 +1,17 @@
 """The policy on tables: which tables and columns a model may read, which values it never sees, and
-how many rows it may have. It comes from code or a TOML file.
+how many rows it may have. The policy comes from code or from a TOML file:
 
     rows = 1000
+
     [tables]
     denied = ["audit_log"]
+
     [columns]
     masked = ["people.email"]
 
-A denied table or column does not exist for a query. The person sees a masked column's values, the
-model `•••`. A guess of a whole value can be confirmed: deny a column for which that matters.
+For a query, a denied table or column does not exist. In a masked column, the person sees the values
+and the model sees `•••`. But by comparing with a whole value, a model can confirm a guess. If that
+matters, deny the column.
 """
 
 import re
@@ -30,7 +33,7 @@ SECTIONS: Mapping[str, Mapping[str, str]] = {
         "masked": "masked_columns",
     },
 }
-"""Sections and keys of a file, with the field of `TablePolicy` that each one sets."""
+"""The sections and keys of a policy file, each with the field of `TablePolicy` that it sets."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,11 +41,12 @@ class TablePolicy:
     """Which tables and columns can be read. Names match in any case. A table or column that cannot
     be read is invisible.
 
-    A table's bare name applies in every schema, `schema.name` in one. A view named in `allowed` may
-    read tables that are not named there; nothing may read a denied table. A column is
+    The bare name of a table applies in every schema, `schema.name` only in this schema. A column is
     `table.column` or `schema.table.column`; `column` alone applies in every table. If
-    `allowed_columns` names columns of a table, only these columns of it can be read. A view that
-    reads a denied column is invisible.
+    `allowed_columns` names columns of a table, no other columns of this table can be read.
+
+    A view named in `allowed` may read tables that `allowed` does not name, but nothing may read a
+    denied table. A view that reads a denied column is invisible.
     """
 
     allowed: frozenset[str] | None = None
@@ -50,11 +54,11 @@ class TablePolicy:
     allowed_columns: frozenset[str] = frozenset()
     denied_columns: frozenset[str] = frozenset()
     masked_columns: frozenset[str] = frozenset()
-    """Columns whose values the person sees and no model does."""
+    """Columns whose values the person sees but no model sees."""
     rows: int | None = None
-    """The most rows of a result, if fewer than `QueryLimits.rows`."""
+    """The most rows of a result, if this is lower than `QueryLimits.rows`."""
     places: Mapping[tuple[str, str], str] = field(default_factory=dict, repr=False, compare=False)
-    """The place where each entry was written, by field and folded name: `policy.toml, line 4`."""
+    """Where each entry was written, by field and folded name, such as `policy.toml, line 4`."""
 
     def __post_init__(self) -> None:
         for name in NAMES:
@@ -84,11 +88,11 @@ class TablePolicy:
             )
 
     def denies(self, name: str, schema: str = "main") -> bool:
-        """Return whether the table is named in `denied`."""
+        """Return whether `denied` names the table."""
         return not self.denied.isdisjoint((name.casefold(), f"{schema}.{name}".casefold()))
 
     def permits(self, name: str, schema: str = "main") -> bool:
-        """Return whether the table can be read. The tables that a view reads are not checked."""
+        """Return whether the table itself can be read. What a view reads is not checked."""
         if self.denies(name, schema):
             return False
         return self.allowed is None or not self.allowed.isdisjoint(
@@ -101,7 +105,7 @@ class TablePolicy:
         return bool(self.allowed_columns or self.denied_columns or self.masked_columns)
 
     def permits_column(self, column: str, table: str, schema: str = "main") -> bool:
-        """Return whether the column of a table can be read."""
+        """Return whether this column can be read."""
         names = _spellings(column, table, schema)
         if not self.denied_columns.isdisjoint(names):
             return False
@@ -110,12 +114,12 @@ class TablePolicy:
         return not listed or not self.allowed_columns.isdisjoint(names[1:])
 
     def masks(self, column: str, table: str, schema: str = "main") -> bool:
-        """Return whether the column's values are hidden from models."""
+        """Return whether models must not see the values of this column."""
         return not self.masked_columns.isdisjoint(_spellings(column, table, schema))
 
     def check_columns(self, known: Iterable[tuple[str, str, str]]) -> None:
         """Raise `ConfigError` for an entry that matches none of these columns (column, table,
-        schema), because an entry with a typing error would protect nothing.
+        schema). An entry with a typing error would protect nothing.
         """
         spelled = set(chain.from_iterable(_spellings(*column) for column in known))
         for kind in ("denied_columns", "masked_columns", "allowed_columns"):
@@ -127,7 +131,9 @@ class TablePolicy:
                 )
 
     def check_tables(self, known: Iterable[tuple[str, str]]) -> None:
-        """Raise `ConfigError` if a file names a table that is not one of these (name, schema)."""
+        """Raise `ConfigError` if the policy file names a table that is not one of these (name,
+        schema).
+        """
         spelled: set[str] = set()
         for table, schema in known:
             spelled |= {table.casefold(), f"{schema}.{table}".casefold()}
@@ -148,7 +154,9 @@ def _spellings(column: str, table: str, schema: str) -> tuple[str, str, str]:
 
 
 def load_policy(path: Path) -> TablePolicy:
-    """Read a policy from a TOML file; raise `ConfigError` naming file and line."""
+    """Read a policy from a TOML file. Raises `ConfigError` with file and line if there is a mistake
+    in it.
+    """
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
@@ -207,7 +215,9 @@ def _take(
 
 
 class _Lines:
-    """Finds the line of a key or an entry, which tomllib does not report."""
+    """Finds the line of a key or of an entry in a policy file, because tomllib does not report
+    lines.
+    """
 
     def __init__(self, name: str, text: str) -> None:
         self._name = name

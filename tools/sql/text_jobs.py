@@ -1,4 +1,4 @@
-"""Jobs on SQL texts, by name. Each only parses and needs no engine or driver, so that a worker can
+"""Jobs on SQL texts, by name. Such a job only parses and needs no engine or driver, so a worker can
 do it for a server.
 """
 
@@ -26,13 +26,13 @@ from longtable.tools.workers.worker_requests import (
 )
 
 GUEST_JOBS = {PROBES.name: ("longtable.checks.query_checks", "probes_of")}
-"""Jobs defined in other packages. They are imported by name, so that this package does not depend
-on them.
+"""Jobs whose functions are in other packages. They are imported by name, so that this package does
+not depend on the other packages.
 """
 
 
 def do_text_job(job: str, arguments: Mapping[str, Any], dialect: str, catalog: Catalog) -> object:
-    """Do a job and return its answer; raise `KeyError` for a job that is not registered."""
+    """Run a job and return its answer. Raises `KeyError` if the job is not registered."""
     if job in GUEST_JOBS:
         module, function = GUEST_JOBS[job]
         guest: Callable[..., object] = getattr(import_module(module), function)

@@ -1,5 +1,5 @@
-"""Check the types that a PostgreSQL text names: a type whose input or output runs code is
-refused.
+"""Check the types that a query for PostgreSQL names. A type is refused if reading or writing its
+values may run code.
 """
 
 from sqlglot import Token, TokenType, exp
@@ -27,12 +27,14 @@ BUILT_IN_TYPES = frozenset({
     "bit", "box", "bpchar", "char", "cidr", "circle", "jsonpath", "line", "lseg", "macaddr", "macaddr8", "name", "path", "pg_lsn",
     "point", "polygon", "timetz", "tsquery", "tsvector", "varbit",
 })  # fmt: skip
-"""Built-in types that sqlglot does not know and that do not name tables or other objects."""
+"""Built-in types that sqlglot does not know. None of them names a table or another object of the
+database.
+"""
 
 
 def check_postgres(node: exp.Expr, catalog: Catalog) -> None:
-    """Raise `RefusedError` if PostgreSQL, unlike the other engines, would read this node as
-    something that is not allowed.
+    """Raise `RefusedError` if PostgreSQL, unlike the other engines, would give this node a meaning
+    that is not allowed.
     """
     if isinstance(node, exp.DataType):
         _check_type(node, catalog)
@@ -55,9 +57,9 @@ def check_postgres(node: exp.Expr, catalog: Catalog) -> None:
 
 
 def check_tokens(sql: str, tokens: list[Token]) -> None:
-    """Refuse tokens that sqlglot reads in another way than the server.
+    """Refuse tokens that sqlglot reads differently from the server. Raises `RefusedError`.
 
-    sqlglot reads `1_000` as `1 AS _000`, `0x1F` as bits, and `<=>` as MySQL does.
+    sqlglot reads `1_000` as `1 AS _000`, `0x1F` as a bit string, and `<=>` as MySQL's operator.
     """
     for token, after in zip(tokens, [*tokens[1:], None], strict=True):
         text = sql[token.start : token.end + 1].lower()
@@ -81,8 +83,9 @@ def check_tokens(sql: str, tokens: list[Token]) -> None:
 
 
 def _check_type(node: exp.DataType, catalog: Catalog) -> None:
-    """Refuse a type that is not built in, an enum, a domain or of a known extension: a cast to the
-    row type of a table would reveal its columns.
+    """Allow only built-in types, enums, domains, and types of known extensions. Raises
+    `RefusedError` for any other type, because a cast to the row type of a table would reveal the
+    columns of this table.
     """
     if node.this != exp.DataType.Type.USERDEFINED:
         return
@@ -111,8 +114,8 @@ def _check_type(node: exp.DataType, catalog: Catalog) -> None:
 
 
 def _check_attribute(node: exp.Column | exp.Dot, catalog: Catalog) -> None:
-    """Refuse a column name that means a hidden function: `people.pay` calls the function
-    `pay(people)` if there is no such column.
+    """Refuse a column name that calls a hidden function: if `people` has no column `pay`, then
+    `people.pay` calls the function `pay(people)`. Raises `RefusedError`.
     """
     name = fold(node.expression.name if isinstance(node, exp.Dot) else node.name)
     qualified = isinstance(node, exp.Dot) or bool(node.table)

@@ -1,5 +1,5 @@
-"""Facts about one query as plain data: tables, masks, predicates, and its cost by the engine's
-plan. This module imports no parser.
+"""Facts about one query as plain data: its tables, masks and predicates, and its cost by the
+engine's plan. This module imports no parser.
 """
 
 import re
@@ -17,18 +17,18 @@ from longtable.tools.catalog import fold
 from longtable.tools.cells import without_labels
 
 MASK = "•••"
-"""The text that a model is shown in place of a masked value."""
+"""The text that a model sees in place of a masked value."""
 
 
 @dataclass(frozen=True)
 class Masks:
-    """Which columns of a query's result are masked, according to its text. `whole`: all of them
-    are.
+    """Which columns of a query's result are masked, according to the text of the query. If `whole`
+    is True, all columns are.
     """
 
     columns: tuple[tuple[str, bool], ...] = ()
-    """The name of each column and whether it is masked, in order. If a name is empty, the engine
-    chooses it.
+    """For each column in order: its name, and whether it is masked. An empty name means that the
+    engine chooses the name.
     """
     whole: bool = False
 
@@ -36,8 +36,8 @@ class Masks:
         return self.whole or bool(self.columns)
 
     def of(self, columns: Sequence[str]) -> frozenset[int]:
-        """Return the places of the masked columns of a result; all places if the result has other
-        columns than expected.
+        """Return the places of the masked columns among the columns of a result. If these are not
+        the expected columns, return all places.
         """
         if not self:
             return frozenset()
@@ -55,8 +55,8 @@ _NUMBERED = re.compile(r"(?:[:_]\d+)+$")
 
 
 def without_number(name: str) -> str:
-    """Return a folded name without its number: if two columns have one name, SQLite calls one of
-    them `name:1`, DuckDB `name_1`.
+    """Return a folded name without the number at its end. If two columns have the same name, SQLite
+    calls the second `name:1`, DuckDB `name_1`.
     """
     return _NUMBERED.sub("", fold(name))
 
@@ -64,7 +64,9 @@ def without_number(name: str) -> str:
 def masked_rows(
     rows: Sequence[Sequence[object]], masked: Collection[int]
 ) -> list[tuple[object, ...]]:
-    """Return the rows as a model may see them. NULL is shown even in a masked column."""
+    """Return the rows as a model may see them: each value in a masked column is replaced by the
+    mask. NULL stays visible even there.
+    """
     if not masked:
         return [tuple(row) for row in rows]
     return [_masked_row(row, masked) for row in rows]
@@ -83,7 +85,7 @@ _OF_THE_TEXT = re.compile(
     r" FROM-clause|column|relation|table|function|operator|type|aggregate|window|subquery|each"
     r" UNION|UNION types) "
 )
-"""How an engine's error begins if it is about the text of a query. Any other error may be about a
+"""Matches the start of an engine's error about the text of a query. Any other error may be about a
 value.
 """
 _QUOTED = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*\"""")
@@ -116,17 +118,19 @@ Place = tuple[int, int]
 """Line and column, both from 1."""
 
 OVER = "a count is over"
-"""Prefix of the error that our injected check raises when a count is too large."""
+"""Start of the error message of the check that `growth` adds to a query, raised when a count is too
+large.
+"""
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """The decision on one query. `sql` is the text to run, `tables` the names it reads; both are
-    empty when refused.
+    """The decision on one query. `sql` is the text to run, and `tables` are the names of the tables
+    that it reads. Both are empty if the query is refused.
 
-    `shown_sql` is the text to show: `sql` with each table that has denied columns under its own
-    name. `columns` are the columns it reads, as `table.column`; in doubt a column is included.
-    `masks` says which columns of the result are hidden from models.
+    `shown_sql` is the text to show. Unlike `sql`, it names a table with denied columns by its real
+    name. `columns` are the columns that the query reads or may read, as `table.column`. `masks`
+    tells which columns of the result are hidden from models.
     """
 
     allowed: bool
@@ -139,22 +143,22 @@ class Verdict:
     columns: tuple[str, ...] = ()
     masks: Masks = NO_MASKS
     headings: tuple[tuple[str, str], ...] = ()
-    """Pairs for columns without a name: SQLite's name, which is the column's expression, and the
-    name to show.
+    """Pairs for result columns without an alias: the name that SQLite gives the column, which is
+    its expression as it runs, and the name to show.
     """
     stops_early: bool = False
-    """Whether the query stops after the first rows that it finds, even if its plan says that it
-    reads whole tables.
+    """Whether the query stops after the first rows that it finds. The engine's plan may still say
+    that the query reads whole tables.
     """
     place: Place | None = None
-    """Line and column, from 1, of the refused part in the text as asked; the start of the query if
-    no single place is at fault.
+    """Line and column, counted from 1, of the refused part in the model's text. If no single place
+    is at fault, this is the start of the query. None if the query is allowed.
     """
     nearest: tuple[str, ...] = ()
 
     def raise_if_refused(self) -> None:
-        """Raise `QueryRefusedError`, or `UnknownTableError` for a table that does not exist or is
-        denied.
+        """Raise an error if the query is refused: `UnknownTableError` for a table that does not
+        exist or is denied, otherwise `QueryRefusedError`.
         """
         if self.allowed:
             return
@@ -172,11 +176,12 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Predicate:
-    """One predicate that looks at one table. `text` is its SQL without the names that tables have
-    in the query.
+    """One predicate on the columns of one table. `text` is its SQL, in which columns are written
+    without tables.
 
-    `column` is the column it compares, "" if that is not a plain column. `values` are the texts
-    that it compares with, None if it is not `=`, `IN` or `LIKE`.
+    `column` is the column that the predicate compares, "" if it compares something else. `values`
+    are the texts that the column is compared with, None if the predicate is not `=`, `IN` or
+    `LIKE`.
     """
 
     text: str
@@ -187,8 +192,8 @@ class Predicate:
 
 @dataclass(frozen=True)
 class Predicates:
-    """The predicates of a query that must all hold, the outermost query's first. `is_total`: the
-    query is a total over all rows.
+    """The predicates of a query that must all hold; those of the outermost query come first.
+    `is_total` is True if the query computes only totals over all rows.
     """
 
     is_total: bool
@@ -197,11 +202,11 @@ class Predicates:
 
 @dataclass(frozen=True)
 class Probe:
-    """One check of a query: SQL that returns one row. The check finds something if its one figure
+    """One check of a query, as SQL that returns one row. The check has a finding if its only figure
     is over 0, or if its two figures differ.
 
-    `text` says what was found, with {0} and {1} for the figures. Without SQL, the finding is known
-    already. Without text, the check failed.
+    `text` describes the finding, with {0} and {1} for the figures. An empty `sql` means that the
+    finding is already certain. An empty `text` means that the check could not be planned.
     """
 
     code: str
@@ -218,7 +223,7 @@ class Probe:
 
 @dataclass(frozen=True)
 class Scan:
-    """One table that is read from end to end, with its number of rows if that is known."""
+    """One table that is read from end to end, and the estimated number of its rows."""
 
     table: str
     rows: float
@@ -226,31 +231,38 @@ class Scan:
 
 @dataclass(frozen=True)
 class Plan:
-    """The work that a query would do. Numbers of rows are estimates, most often too high."""
+    """The work that a query would do. Numbers of rows are estimates, and most often too high."""
 
     scans: tuple[Scan, ...] = ()
     pairs: float = 0.0
-    """Pairs of rows that joins without a usable condition would compare."""
+    """How many pairs of rows are compared by joins that have no usable condition."""
     step_rows: float = 0.0
-    """Rows of the step that produces the most."""
+    """The number of rows of the step that produces the most rows."""
     cost: float | None = None
-    """PostgreSQL's own cost estimate."""
+    """PostgreSQL's own estimate of the cost. None for other engines."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class CostThresholds:
-    """A query over any of these thresholds is costly. The values are checked when an object is
-    built. Each threshold is some ten seconds of work on an ordinary machine.
+    """Thresholds of cost. A query that exceeds any of them is costly. Each threshold stands for
+    about ten seconds of work on an ordinary machine. Raises `ConfigError` for a value that is not a
+    whole number of at least 0.
     """
 
     scan_rows: int = 20_000_000
-    """Rows read by full scans of SQLite."""
+    """The most rows that full scans read in SQLite."""
     columnar_scan_rows: int = 1_000_000_000
-    """The same in DuckDB, which reads only the columns it needs, on all processors."""
+    """The most rows that full scans read in DuckDB. It reads only the columns it needs, on all
+    processors.
+    """
     pairs: int = 200_000_000
-    """Rows compared each with each (a cross product), or made by one step."""
+    """The most pairs of rows that are compared in a cross product, and the most rows that one step
+    makes.
+    """
     postgres_cost: int = 2_000_000
-    """Planner cost in PostgreSQL: a table of 100 million short rows, read once."""
+    """The highest cost by PostgreSQL's planner. The default is the cost of reading a table of 100
+    million short rows once.
+    """
 
     def __post_init__(self) -> None:
         for name in (field.name for field in fields(self)):
@@ -266,14 +278,14 @@ Kind = Literal["scan", "pairs", "rows", "cost"]
 
 @dataclass(frozen=True)
 class Reason:
-    """One threshold that a plan passes, and the plan's figure."""
+    """One threshold that a plan exceeds, and the plan's figure."""
 
     kind: Kind
     size: float
 
 
 def reasons(plan: Plan, thresholds: CostThresholds, dialect: str) -> list[Reason]:
-    """Return the reasons why a query is costly, the gravest first; empty if it is not."""
+    """Return the reasons why a query is costly, the gravest first. Empty if it is not costly."""
     costs = []
     if plan.pairs > thresholds.pairs:
         costs.append(Reason("pairs", plan.pairs))
@@ -289,7 +301,9 @@ def reasons(plan: Plan, thresholds: CostThresholds, dialect: str) -> list[Reason
 
 
 def product(sizes: Iterable[float]) -> float:
-    """Multiply, without exceeding the largest float."""
+    """Multiply numbers of rows; a number below 1 counts as 1. The result never exceeds 1e300, so it
+    stays finite.
+    """
     result = 1.0
     for size in sizes:
         result = min(result * max(1.0, size), 1e300)

@@ -1,9 +1,9 @@
-"""Apply a policy to the catalogue of an engine: find the part that a model may see, including what
-its views read.
+"""Apply a policy to the catalogue of an engine: find the part that a model may see, and what the
+views in it read.
 
-A view is hidden if it names a denied column, if it may read one without naming it (`*`, a whole
-row, NATURAL JOIN), or if it cannot be parsed. The author of the view meant to publish something,
-but the policy overrides that.
+A view is hidden if it names a denied column, if it may read one without naming it (by `*`, a whole
+row or NATURAL JOIN), or if it cannot be parsed. Even if the author of the view wanted to publish
+the column, the policy overrides this.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -23,15 +23,16 @@ from longtable.tools.sql.verdict import Masks
 Key = tuple[str, str]
 """Schema and name of a table."""
 MaskedColumns = dict[str, frozenset[str]]
-"""Names of columns by the name that their table is shown under."""
+"""Names of columns, by the name under which their table is shown."""
 
 
 def visible(reflected: Reflected, policy: TablePolicy, *, dialect: str = "") -> Catalog:
-    """Leave out the tables that the policy hides, tables read along with them, views that read a
-    denied table, and keys that point at any of these.
+    """Return the part of the catalogue that the policy shows.
 
-    Leave out hidden columns, too; a view that may read a denied column is hidden whole. Raises
-    `ConfigError` if the policy names a column that does not exist.
+    Left out are the tables that the policy hides, partitions of shown tables, views that read a
+    denied table, and foreign keys that point at any of these. Denied columns are left out too, and
+    a view that may read a denied column is left out as a whole. Raises `ConfigError` if the policy
+    names a table or column that does not exist.
     """
     open_tables = {table.name for table in reflected.tables if _is_open(table, reflected, policy)}
     denied = {name.rpartition(".")[2] for name in policy.denied}
@@ -81,7 +82,9 @@ def visible(reflected: Reflected, policy: TablePolicy, *, dialect: str = "") -> 
 
 
 def _is_open(table: Table, reflected: Reflected, policy: TablePolicy) -> bool:
-    """Return whether the policy permits a table and denies no table that is read along with it."""
+    """Return whether the policy permits a table. It does not if it denies a partition of the
+    table.
+    """
     parts = reflected.parts.get((table.schema, table.bare_name), ())
     denied = any(policy.denies(name, schema) for schema, name in parts)
     return policy.permits(table.bare_name, table.schema) and not denied
@@ -90,7 +93,9 @@ def _is_open(table: Table, reflected: Reflected, policy: TablePolicy) -> bool:
 def _hidden_columns(
     reflected: Reflected, policy: TablePolicy, dialect: str
 ) -> dict[tuple[str, str], frozenset[str]]:
-    """Return the denied columns of each table. A table and its partitions share their denials."""
+    """Return the denied columns of each table. What is denied in a table is also denied in its
+    partitions, and the other way round.
+    """
     hidden: dict[tuple[str, str], set[str]] = {}
     for table in reflected.tables:
         key = (table.schema, table.bare_name)
@@ -111,8 +116,8 @@ def _hidden_columns(
 
 
 def _generated_from(table: Table, columns: Iterable[str], dialect: str) -> frozenset[str]:
-    """Return the generated columns that a table computes from any of these columns, directly or
-    through other generated columns.
+    """Return the generated columns that a table computes from any of these columns, either directly
+    or from other generated columns.
     """
     closed = {fold(name) for name in columns}
     sources = {
@@ -128,8 +133,8 @@ def _generated_from(table: Table, columns: Iterable[str], dialect: str) -> froze
 
 
 def _columns_in(column: Column, table: Table, dialect: str) -> frozenset[str]:
-    """Return the folded names of the columns that a generated column reads: all columns of its
-    table if its SQL cannot be parsed.
+    """Return the folded names of the columns that a generated column reads. If its SQL cannot be
+    parsed, return all columns of the table.
     """
     every = frozenset(fold(one.name) for one in table.columns)
     try:
@@ -163,8 +168,8 @@ def _marked_columns(
 
 
 def _closed_types(reflected: Reflected, tables: Iterable[Table]) -> frozenset[str]:
-    """Return the types of denied or masked columns, without the types that an open column has, too.
-    This matters because a type may list values.
+    """Return the types that only denied or masked columns have. They must stay hidden, because a
+    type may list values.
     """
     is_seen = {
         (table.name, column.name) for table, column in each_column(tables) if not column.masked
@@ -187,8 +192,8 @@ def _as_masked(column: Column, *, computed: bool) -> Column:
 
 
 def _views_that_read(reflected: Reflected, reads: Callable[[str], bool]) -> set[str]:
-    """Return the names of the views whose SQL passes the test `reads`, and of the views that read
-    such a view.
+    """Return the names of the views whose SQL passes the test `reads`, and of all views that read
+    these views, directly or through others.
     """
     views = {view.name: view.bare_name for view in reflected.tables if view.kind == "view"}
     texts = {
@@ -209,8 +214,8 @@ def _views_that_read(reflected: Reflected, reads: Callable[[str], bool]) -> set[
 def _without_hidden_keys(
     table: Table, open_tables: set[str], columns: Mapping[str, tuple[Column, ...]]
 ) -> Table:
-    """Drop keys that name a table or a column that is not shown. A key with only some of its
-    columns would be wrong.
+    """Remove keys that name a table or column that is not shown. A key is removed as a whole,
+    because a key with only some of its columns would be wrong.
     """
 
     def shown(names: tuple[str, ...], owner: str) -> bool:
@@ -232,8 +237,9 @@ def _without_hidden_keys(
 def masked_columns(
     reflected: Reflected, policy: TablePolicy, dialect: str
 ) -> tuple[MaskedColumns, MaskedColumns]:
-    """Return the masked columns of each table, by the name it is shown under, and which of them the
-    view or table computes. The masked columns of a view follow from those of its tables.
+    """Return the masked columns of each table, and which of them the view or table computes, both
+    by the name that the table is shown under. Which columns of a view are masked follows from the
+    tables it reads.
     """
     masked = {table.name: _masked_by_policy(reflected, table, policy) for table in reflected.tables}
     texts = [
@@ -278,7 +284,9 @@ def _is_masked(reflected: Reflected, table: Table, column: str, policy: TablePol
 def _with_row_ids(
     reflected: Reflected, hidden: Mapping[Key, frozenset[str]]
 ) -> dict[Key, frozenset[str]]:
-    """Add SQLite's other names for the row id if a key column is hidden."""
+    """Return the hidden columns, with the names of SQLite's rowid added for each table in which a
+    column of the primary key is hidden.
+    """
     keys = {
         (table.schema, table.bare_name): set(map(fold, table.primary_key))
         for table in reflected.tables
@@ -293,7 +301,7 @@ def _with_row_ids(
 def _takes_in(
     text: str, hidden: Mapping[Key, frozenset[str]], dialect: str, reflected: Reflected
 ) -> bool:
-    """Return whether a view's SQL may read a hidden column, by name or without naming it."""
+    """Return whether a view's SQL may read a hidden column, either by name or without naming it."""
     names: list[str] = []
     for (_, table), columns in hidden.items():
         if mentions(text, table):
@@ -328,8 +336,8 @@ def _takes_in(
 def _come_through(
     text: str, view: Table, tables: Iterable[Table], dialect: str
 ) -> tuple[frozenset[str], frozenset[str]]:
-    """Return the columns of a view that are masked because of its tables' masked columns, and which
-    of them the view computes.
+    """Return the columns of a view that are masked because it reads masked columns, and which of
+    these the view computes.
     """
     every = frozenset(column.name for column in view.columns)
     by_name: dict[str, Table] = {}
@@ -366,7 +374,9 @@ def _read(node: exp.Table, tables: Mapping[str, Table], dialect: str) -> Table |
 
 
 def _query(text: str, dialect: str) -> exp.Expr | None:
-    """Return the query of a view, None if it cannot be parsed."""
+    """Return the query of a view. Return None if it cannot be parsed, or if the view renames its
+    columns in a list after its name.
+    """
     try:
         trees = statements(text, dialect)
     except RefusedError:

@@ -1,9 +1,9 @@
 """The AST wall: read a model's SQL into a tree, check the tree against lists of what is allowed,
-write it anew.
+and write the SQL anew.
 
-The text that runs is written from the checked tree, without comments, and is then parsed and
-checked once more. So if sqlglot and an engine read a text in two ways, the engine gets the reading
-that was checked.
+The text that runs is written from the checked tree, without comments. It is then parsed and checked
+again. So if sqlglot and an engine read a text differently, the engine still gets the meaning that
+was checked.
 """
 
 import re
@@ -50,11 +50,11 @@ from longtable.tools.sql.verdict import NO_MASKS, Place, Verdict
 
 
 class VerdictCache:
-    """The newest verdicts of this process, so that a text is parsed once for approval, run and
-    audit.
+    """The newest verdicts of this process. With it, a text is parsed only once for approval, run
+    and audit.
 
-    The key is the catalogue object itself: it is never changed, and another policy or schema
-    version makes another one. A verdict holds no value that changes.
+    The catalogue object itself is part of the key. This is safe because a catalogue is never
+    changed: another policy or schema version makes a new object. Verdicts never change either.
     """
 
     def __init__(self, *, entries: int, characters: int) -> None:
@@ -76,7 +76,7 @@ class VerdictCache:
         return entry[1] if entry[0]() is catalog else None
 
     def put(self, sql: str, dialect: str, catalog: Catalog, verdict: Verdict) -> None:
-        """Add a verdict, and drop the least recently used ones."""
+        """Add a verdict. If the cache is full, drop the least recently used verdicts."""
         key = (id(catalog), dialect, sql)
         texts = (sql, verdict.sql, verdict.shown_sql, verdict.reason, *verdict.columns)
         size = sum(map(len, texts))
@@ -104,8 +104,8 @@ VERDICTS = VerdictCache(entries=1_000, characters=2_000_000)
 
 
 def check(sql: str, *, dialect: str, catalog: Catalog) -> Verdict:
-    """Decide whether `sql` may run on a database with this dialect and catalogue. Each text is
-    parsed only once.
+    """Decide whether `sql` may run on a database with this dialect and catalogue. Verdicts are
+    cached, so that each text is parsed only once.
     """
     if (verdict := VERDICTS.get(sql, dialect, catalog)) is None:
         verdict = _decide(sql, dialect, catalog)
@@ -117,8 +117,8 @@ def check(sql: str, *, dialect: str, catalog: Catalog) -> Verdict:
 def _decide(sql: str, dialect: str, catalog: Catalog) -> Verdict:
     """Decide without the cache.
 
-    In the text that runs, a table with denied columns is a subquery of its other columns, so the
-    engine cannot read them either.
+    In the text that runs, a table with denied columns is replaced by a subquery of its other
+    columns. So the engine cannot read the denied columns either.
     """
 
     def resolve(node: exp.Expr) -> Table | None:
@@ -175,8 +175,8 @@ def _place(node: exp.Expr | None, checked: str, sql: str, dialect: str) -> Place
 
 
 def own_sql(sql: str, *, dialect: str, catalog: Catalog) -> str:
-    """Return this package's own SQL with the policy on columns applied: denied ones are missing,
-    masked ones are NULL.
+    """Return SQL of this package with the policy on columns applied to it: denied columns are
+    missing, and masked columns are NULL.
     """
     if not (catalog.hidden_columns or catalog.has_masks) or re.match(
         r"\s*EXPLAIN\b", sql, re.IGNORECASE
@@ -297,8 +297,8 @@ def _check_node(node: exp.Expr, sql: str, dialect: str, catalog: Catalog) -> Non
 
 
 def _check_pivot(node: exp.Pivot) -> None:
-    """Refuse PIVOT without a list of values: DuckDB would run a statement of its own to find
-    them.
+    """Refuse PIVOT without a list of values, because DuckDB would run a further statement to find
+    the values. Raises `RefusedError`.
     """
     with_values = all(isinstance(one, exp.In) for one in node.expressions)
     if node.this and not node.unpivot and not with_values:
@@ -311,8 +311,8 @@ def _check_pivot(node: exp.Pivot) -> None:
 
 
 def _check_name(node: exp.Identifier) -> None:
-    """Refuse invisible characters in a name: SQLite and DuckDB read some of them as blanks, but the
-    parser reads them as part of the name.
+    """Refuse invisible characters in a name. SQLite and DuckDB read some of them as spaces, but the
+    parser reads them as part of the name. Raises `RefusedError`.
     """
     if not node.args.get("quoted") and any(
         unicodedata.category(char)[0] in "CZ" for char in node.name if char > "\x7f"
@@ -374,7 +374,7 @@ def _resolved(node: exp.Expr, dialect: str, catalog: Catalog) -> Table | None:
 _NAMING_TYPES = frozenset(
     {"from_json", "from_json_strict", "json_transform", "json_transform_strict"}
 )
-"""DuckDB's functions that name types in a text."""
+"""DuckDB's functions that take names of types in a text argument."""
 
 
 def _check_function(node: exp.Func, sql: str, dialect: str, catalog: Catalog) -> None:
@@ -398,8 +398,8 @@ def _check_function(node: exp.Func, sql: str, dialect: str, catalog: Catalog) ->
 
 
 def _written_name(node: exp.Func, sql: str) -> str:
-    """Return the function's name as written in the text, because sqlglot has one node class for
-    many names.
+    """Return the name of a function as it is written in the text. The node itself does not have
+    this name, because sqlglot uses one class for several names.
     """
     start = node.meta.get("start")
     end = node.meta.get("end")

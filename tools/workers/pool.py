@@ -1,9 +1,9 @@
-"""Processes that do jobs for this one. Each does one job at a time; they are started before they
-are needed and ended when idle.
+"""Worker processes that do jobs for this process. Each worker does one job at a time. Workers are
+started before they are needed, and ended when idle.
 
-Each query has a process to itself, so that a kill hits only that query. A thread of ours checks all
-processes every `TICK_SECONDS`: it starts them, interrupts and then kills any that are late or
-cancelled, and ends with the last process.
+While a query runs, no other job uses its process, so killing the process stops only this query. A
+thread of this module checks all processes every `TICK_SECONDS`. It starts processes, and interrupts
+and later kills those whose job is late or cancelled. The thread ends when no process is left.
 """
 
 import logging
@@ -38,10 +38,12 @@ from longtable.tools.workers.wire import decode, encode, read_frame, write_frame
 from longtable.tools.workers.worker_requests import INTERRUPT, Answer, Request
 
 MOST_WORKERS = 8
-"""The most jobs at once; further jobs wait. Each worker takes some 90 MB."""
+"""The most jobs that run at once; further jobs wait. Each worker takes about 90 MB."""
 IDLE_SECONDS = 60.0
 START_SECONDS = 60.0
-"""Time limit for a start, long enough for a busy machine; on an idle one a start takes 0.3 s."""
+"""The longest time that the start of a worker may take. It allows for a busy machine; on an idle
+machine a start takes 0.3 s.
+"""
 TICK_SECONDS = 0.05
 KILL_AFTER_SECONDS = 0.2
 LOG_BYTES = 2_000
@@ -50,14 +52,14 @@ KEPT_VARIABLES = {
     *("DYLD_LIBRARY_PATH", "LD_LIBRARY_PATH", "PYTHONHOME", "PYTHONPATH"),
     *("APPDATA", "PYTHONUSERBASE", "USERPROFILE"),  # where `pip install --user` puts packages
 }
-"""The environment variables that a worker gets: no key, no password."""
+"""The environment variables that a worker gets. None of them holds a key or password."""
 
 _log = logging.getLogger(__name__)
 
 
 class _Worker:
-    """One process and its current job. Its fields are read and written under the lock of its
-    pool.
+    """One process and its current job. The fields may be read and written only under the lock of
+    the pool.
     """
 
     def __init__(self, opening: bytes) -> None:
@@ -84,32 +86,36 @@ class _Worker:
 
     @property
     def ready(self) -> bool:
-        """Return whether the process has started, so that it can answer without delay."""
+        """Return whether the process has started, so that it can do a job at once."""
         try:
             return self.greeted or bool(select.select([self._answers], [], [], 0)[0])
         except (OSError, ValueError):  # a pipe on Windows, or more open files than select knows
             return True
 
     def begin(self, seconds: float, cancel: Cancel) -> None:
-        """Set the time after which the next answer is late."""
+        """Prepare for a job: its answer is late after this many seconds, and `cancel` can stop the
+        job.
+        """
         self.number += 1
         self.deadline = time.monotonic() + seconds
         self.interrupted = inf
         self.cancel = cancel
 
     def send(self, request: Request[Any]) -> None:
-        """Send a job; raise `OSError` when the process is gone, `TypeError` for a value that cannot
-        pass.
+        """Send a job to the process. Raises `OSError` if the process has ended, `TypeError` if an
+        argument has a type that cannot be sent.
         """
         write_frame(self._requests, encode([self.number, request.job, request.arguments]))
 
     def answer(self, *, most: int) -> Any:
-        """Wait for the answer; raise `EOFError` or `OSError` when the process is gone."""
+        """Wait for the answer and return it. Raises `EOFError` or `OSError` if the process has
+        ended.
+        """
         return decode(read_frame(self._answers, most=most))
 
     def greet(self, *, most: int) -> None:
-        """Wait until the process has started. If the database could not be opened, raise that
-        error.
+        """Wait until the process has started. If it could not open the database, raise the error of
+        opening. Raises `EOFError` or `OSError` if the process has ended.
         """
         greeting = decode(read_frame(self._answers, most=most))
         if isinstance(greeting, LongtableError):
@@ -117,7 +123,9 @@ class _Worker:
         self.greeted = True
 
     def enforce(self, now: float) -> None:
-        """Interrupt a job that is late or cancelled; kill the process if that did not help."""
+        """Interrupt a job that is late or cancelled. If it still runs `KILL_AFTER_SECONDS` later,
+        kill the process.
+        """
         if self.interrupted == inf and (now >= self.deadline or self.cancel.cancelled):
             self.interrupted = now
             # Never wait here: a worker that reads nothing is killed in a moment.
@@ -129,25 +137,27 @@ class _Worker:
             self.process.kill()
 
     def stderr_text(self) -> str:
-        """Wait until the process has ended, and return the last part of its standard error."""
+        """Wait a moment for the process to end, and return the last part of its standard error."""
         with suppress(subprocess.TimeoutExpired):
             self.process.wait(KILL_AFTER_SECONDS)
         self._errors.seek(max(0, self._errors.seek(0, os.SEEK_END) - LOG_BYTES))
         return self._errors.read().decode("utf-8", "replace").strip()
 
     def kill(self) -> None:
-        """Kill the process and wait until it is gone: it holds nothing that must be saved."""
+        """Kill the process and wait until it is gone. It holds nothing that must be saved."""
         self.process.kill()
         with suppress(subprocess.TimeoutExpired):
             self.process.wait(START_SECONDS)
 
     def end(self) -> None:
-        """Kill the process and close our ends of its pipes; nobody reads them."""
+        """Kill the process, and close this side of its pipes. Call it only when nobody reads from
+        them.
+        """
         self.kill()
         self.leave()
 
     def leave(self) -> None:
-        """Close our ends of the process's pipes."""
+        """Close this side of the process's pipes."""
         for stream in (self._requests, self._answers, self._errors):
             with suppress(OSError):
                 stream.close()
@@ -162,8 +172,8 @@ def _log_file() -> IO[bytes]:
 
 
 class Workers:
-    """The workers of one database, or workers without a database. Safe to share between threads; a
-    forked process starts its own.
+    """The workers of one database, or workers without a database. Threads may share them. After a
+    fork, the child process starts its own workers.
     """
 
     def __init__(
@@ -177,9 +187,9 @@ class Workers:
     ) -> None:
         """Start the first worker without waiting for it.
 
-        `database`: arguments of `Database.open`. `answer_bytes`: the largest size of a result.
-        `wait_seconds`: the longest time that a job waits for a free worker. Raises `ConfigError` if
-        there is no Python to start.
+        `database` are arguments of `Database.open`. `answer_bytes` is the largest size of a result.
+        `wait_seconds` is the longest time that a job waits for a free worker. Raises `ConfigError`
+        if no Python is found to start a process.
         """
         if getattr(sys, "frozen", False) or not re.search(
             "python|pypy", Path(sys.executable or "").name, re.IGNORECASE
@@ -217,10 +227,11 @@ class Workers:
     def call(
         self, request: Request[Answer], *, seconds: float, cancel: Cancel | None = None
     ) -> Answer:
-        """Have a worker do a job and return its answer, or raise its error.
+        """Let a worker do a job. Return the answer, or raise the error that the job raised.
 
-        Raises `QueryTimeoutError` and `QueryCancelledError` when stopped, `ConnectionWaitError`
-        when all workers stay busy, and `WorkerLostError` when its process ended.
+        Raises `QueryTimeoutError` or `QueryCancelledError` if the job was stopped,
+        `ConnectionWaitError` if all workers stayed busy, and `WorkerLostError` if the process of
+        the worker ended.
         """
         if self._pid != os.getpid():
             self._leave_to_parent()
@@ -260,7 +271,7 @@ class Workers:
         return cast("Answer", answer)
 
     def close(self) -> None:
-        """End all workers, busy or not."""
+        """End all workers, whether they are busy or idle."""
         if self._pid != os.getpid():
             self._leave_to_parent()
         with self._changed:
@@ -275,14 +286,16 @@ class Workers:
                 worker.leave()
 
     def _leave_to_parent(self) -> None:
-        """Start without workers after a fork, because the existing ones belong to the parent."""
+        """Start again without workers after a fork, because the existing workers belong to the
+        parent process.
+        """
         for worker in self._workers:
             worker.process.returncode = 0
             worker.leave()
         self._begin()
 
     def _acquire(self, cancel: Cancel) -> _Worker:
-        """Return a worker that has started and waits for a job."""
+        """Return a worker that has started and is waiting for a job."""
         began = time.monotonic()
         while True:
             worker = self._free(cancel, began)
@@ -375,7 +388,9 @@ class Workers:
         )
 
     def _wake_thread(self) -> None:
-        """Start the thread that supervises the workers, or wake it to start one more."""
+        """Start the thread that supervises the workers. If it already runs, wake it if a worker is
+        missing.
+        """
         if self._thread is None:
             # A daemon: the workers see the end of their pipes when the interpreter ends.
             thread = threading.Thread(target=self._supervise, name="longtable-workers", daemon=True)
@@ -391,8 +406,8 @@ class Workers:
             self._changed.notify_all()
 
     def _missing(self) -> bool:
-        """Return whether to start one more. There is one for each job, and after the first job a
-        spare; they start one at a time.
+        """Return whether to start another worker. There is one worker for each job, and after the
+        first job one spare worker. Workers start one at a time.
         """
         jobs = sum(worker.busy for worker in self._workers) + self._waiting
         needed = (
@@ -440,8 +455,8 @@ class Workers:
                 self._start()
 
     def _start(self) -> None:
-        """Start one worker, in this thread: the kernel kills a worker when the thread that started
-        it ends.
+        """Start one worker. This must happen in the supervising thread, because the kernel kills a
+        worker when the thread that started it ends.
         """
         opening = encode(
             {"caller": os.getpid(), "memory_bytes": self._memory_bytes, "database": self._database}

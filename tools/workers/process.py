@@ -1,10 +1,10 @@
-"""The process in which a model's texts are parsed, planned and run:
-`python -P -m longtable.tools.workers.process`.
+"""The process in which a model's texts are parsed, planned and run: `python -P -m
+longtable.tools.workers.process`.
 
-It holds a `Database` and does one job at a time for `workers.pool`. To add a job, describe it in
-`worker_requests`, write a function here that takes the database (None if none was opened), a
-`Cancel` and the arguments, and register it. The classes of its arguments and answer must be in
-`wire._CLASSES`.
+The process holds a `Database` and does one job at a time for `workers.pool`. To add a job, describe
+it in `worker_requests`, write a function here, and register the function. It takes the database
+(None if none was opened), a `Cancel`, and the arguments. The classes of the arguments and of the
+answer must be in `wire._CLASSES`.
 """
 
 import ctypes
@@ -56,21 +56,23 @@ from longtable.tools.workers.worker_requests import (
 
 MOST_REQUEST_BYTES = 64_000_000
 SPARE_BYTES = 500_000_000
-"""Memory beyond the engine's own limit, for Python, the parser and the rows of a result. DuckDB
-uses more than it counts.
+"""The memory of the process in addition to the engine's own limit: for Python, the parser and the
+rows of a result. DuckDB also uses more memory than it counts.
 """
 STACK_BYTES = 8_000_000
-"""The stack of each thread of the engine. Linux counts it even if it is not used."""
+"""The stack size of each thread of the engine, in bytes. Linux counts the whole stack even if it is
+not used.
+"""
 WATCH_SECONDS = 0.1
 
 Current = list[tuple[int, Cancel]]
-"""The number of the running job and the switch that cancels it; at most one entry."""
+"""The number of the running job and the `Cancel` of this job; empty if no job runs."""
 
 
 def refresh(
     database: Database | None, _cancel: Cancel, request: RefreshArguments
 ) -> tuple[object, Catalog | None]:
-    """Return the version of the schema, and also the catalogue if the caller has another
+    """Return the schema version. Also return the catalogue, or None if the caller already has this
     version.
     """
     opened = _at(database, None)
@@ -91,7 +93,7 @@ def check_sql(database: Database | None, cancel: Cancel, request: CheckSqlArgume
 
 
 def text(database: Database | None, _cancel: Cancel, request: TextArguments) -> object:
-    """Do a job on a SQL text with the dialect and the catalogue of the database."""
+    """Run a job on a SQL text, with the dialect and the catalogue of the database."""
     job: Request[object] = Request(request["job"], request["arguments"])
     return _at(database, request["version"]).backend.text(job)
 
@@ -112,10 +114,11 @@ def run_over_handles(
     runner: Runner,
     cancel: Cancel | None,
 ) -> QueryResult | str:
-    """Check one SELECT against the handles of a catalogue, and run it over their files, behind both
-    walls.
+    """Check one SELECT whose tables are handles, and run it over the files of these handles, behind
+    both walls.
 
-    No other tables exist for the query. If the file of a handle is gone, return the handle.
+    The query can read no other tables. If the file of a handle is gone, return the name of this
+    handle.
     """
     # Here, not above: until a starting process has read its opening, nothing ends it with its
     # caller.
@@ -163,7 +166,7 @@ def run_over_handles(
 
 
 def read(database: Database | None, cancel: Cancel, request: ReadArguments) -> Rows:
-    """Run SQL of this package."""
+    """Run SQL that this package wrote, and return the rows."""
     opened = _at(database, request["version"])
     seconds = request["seconds"]
     return Rows(opened.read(request["sql"], request["params"], seconds=seconds, cancel=cancel))
@@ -187,14 +190,14 @@ def visible(_database: Database | None, _cancel: Cancel, request: VisibleArgumen
 
 MOST_CATALOGS = 2
 _catalogs: dict[int, Catalog] = {}
-"""The newest catalogues of its one server that this worker was sent, by number."""
+"""The newest catalogues that this worker was sent, by number. All are of the same server."""
 
 
 def parse(
     _database: Database | None, _cancel: Cancel, request: ParseArguments
 ) -> list[object] | None:
-    """Do a job on a SQL text for a server. Return its answer in a list, or None if the catalogue
-    was not sent yet.
+    """Run a job on a SQL text for a server. Return a list that holds only the answer. Return None
+    if the worker does not have the catalogue yet.
     """
     from longtable.tools.sql.text_jobs import do_text_job
 
@@ -218,8 +221,8 @@ def _register(
     job: Job[Arguments, Answer],
     act: Callable[[Database | None, Cancel, Arguments], Answer | Rows],
 ) -> None:
-    """Register `act` as the function that does a job. An answer of type `Rows` arrives as a list of
-    rows.
+    """Register `act` as the function that does a job. The caller receives an answer of type `Rows`
+    as a list of rows.
     """
     JOBS[job.name] = act
 
@@ -236,7 +239,7 @@ _register(worker_requests.VISIBLE, visible)
 
 
 def _at(database: Database | None, version: object) -> Database:
-    """Return the database, with a catalogue at least as new as the caller's."""
+    """Return the database. Its catalogue is read again if the caller has another version."""
     assert database is not None
     if version is not None and version != database.version:
         database.refresh()
@@ -244,7 +247,7 @@ def _at(database: Database | None, version: object) -> Database:
 
 
 def main() -> NoReturn:
-    """Read requests until the caller has gone; on an interrupt, stop the job that it names."""
+    """Read requests until the caller has ended. An interrupt stops the job that it names."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C in a terminal is the caller's
     incoming: RawIOBase = os.fdopen(os.dup(0), "rb", buffering=0)
     answers: RawIOBase = os.fdopen(os.dup(1), "wb", buffering=0)
@@ -271,8 +274,8 @@ def main() -> NoReturn:
 def _work(
     opening: dict[str, Any], work: queue.SimpleQueue[Any], current: Current, answers: RawIOBase
 ) -> None:
-    """Open the database, tell the caller, and do one job after another. An error in our own code
-    ends the process, and the caller logs the traceback.
+    """Open the database, tell the caller about it, and do one job after the other. An error in this
+    package's own code ends the process; the caller then logs the traceback.
     """
     try:
         database = None
@@ -302,7 +305,7 @@ def _work(
 
 
 def _open(arguments: dict[str, Any] | None) -> Database | None:
-    """Open the database and load everything that a first query needs."""
+    """Open the database, and load everything that a first query needs."""
     if arguments is None:
         import_module("longtable.tools.sql.wall")
         return None
@@ -323,8 +326,8 @@ def _encoded(answer: object) -> bytes:
 
 
 def _end_with(caller: int) -> None:
-    """Have the kernel kill this process when its caller ends, even while Python cannot run. On
-    other systems the process ends when its pipe closes.
+    """Let the kernel kill this process when its caller ends, even while Python cannot run. On
+    systems other than Linux, the process ends when its pipe closes.
     """
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
@@ -333,8 +336,8 @@ def _end_with(caller: int) -> None:
 
 
 def _limit_memory(memory_bytes: int) -> None:
-    """Limit the memory of this process. DuckDB does not count the memory of lambdas and `||`: it
-    used 7 GB under its own limit of 1 GB.
+    """Limit the memory of this process. DuckDB does not count the memory of lambdas and of `||`:
+    under its own limit of 1 GB it used 7 GB.
     """
     if sys.platform == "win32":
         return

@@ -1,10 +1,10 @@
-"""Run one query off the caller's thread, so that time limit and cancel work whatever the engine
+"""Run one query in a thread of its own, so that time limit and cancel work whatever the engine
 does.
 
-The engines look at their stop flag only between steps. One call on one huge value can go on for
-minutes without a step (levenshtein of two 200,000-character strings in DuckDB: 33 s after
-`interrupt()`), so the caller waits in its own thread and leaves the query behind after a short
-grace period.
+The engines look at their stop flag only between steps. A single call on a huge value can run for
+minutes without a step: in DuckDB, levenshtein of two strings of 200,000 characters ran for 33 s
+after `interrupt()`. So the caller waits in its own thread, and leaves the query behind after a
+short grace period.
 """
 
 import threading
@@ -25,7 +25,9 @@ MAX_LEFT_BEHIND = 8
 
 
 class StoppedError(Exception):
-    """The engine's query was stopped. Raised in the engine's thread; never leaves this package."""
+    """The engine stopped the query. This error is raised in the engine's thread and never leaves
+    this package.
+    """
 
 
 class Interruptible(Protocol):
@@ -35,8 +37,8 @@ class Interruptible(Protocol):
 
 
 class Cancel:
-    """A switch that stops the query it was passed to; safe to share between threads, and final once
-    used.
+    """A switch that stops the query it was passed to. Threads may share it. Once it has been used,
+    it cannot be reset.
     """
 
     def __init__(self) -> None:
@@ -50,7 +52,7 @@ class Cancel:
         return self._cancelled
 
     def cancel(self) -> None:
-        """Stop now; a second call does nothing."""
+        """Stop the query now. A second call does nothing."""
         with self._lock:
             if self._cancelled:
                 return
@@ -61,8 +63,8 @@ class Cancel:
             callback()
 
     def on_cancel(self, callback: Callable[[], None]) -> Callable[[], None]:
-        """Call `callback` on cancel, at once if already cancelled. Return a function that removes
-        the callback.
+        """Call `callback` when `cancel` is called, or at once if it has been called already. Return
+        a function that removes the callback.
         """
         with self._lock:
             if not self._cancelled:
@@ -78,7 +80,9 @@ class Cancel:
 
 
 class Stop:
-    """The two things that a running query checks: a flag set from outside, and its deadline."""
+    """What a running query checks to know whether to stop: a flag that is set from outside, and a
+    deadline.
+    """
 
     def __init__(self, *, seconds: float) -> None:
         self.deadline = time.monotonic() + seconds
@@ -96,8 +100,8 @@ class Stop:
 
     @contextmanager
     def watch(self, session: Interruptible) -> Iterator[None]:
-        """Interrupt this session if the query is stopped within the block, but not later: its next
-        query belongs to another caller.
+        """Interrupt this session if the query is stopped during the block. After the block it is
+        not interrupted, because the session's next query belongs to another caller.
         """
         self._name(session)
         try:
@@ -110,7 +114,7 @@ class Stop:
             self._session = session
 
     def interrupt(self) -> None:
-        """Interrupt the session, if there is one."""
+        """Set the flag, and interrupt the session if there is one."""
         self.flag.set()
         with self._lock:
             if self._session is not None:
@@ -118,8 +122,8 @@ class Stop:
 
 
 def _in_daemon(work: Callable[[], T]) -> Future[T]:
-    """Run a function in a daemon thread, which does not hold up the interpreter's end as an
-    executor's would.
+    """Run a function in a daemon thread. Unlike a thread of an executor, it does not delay the end
+    of the interpreter.
     """
     future: Future[T] = Future()
 
@@ -134,8 +138,8 @@ def _in_daemon(work: Callable[[], T]) -> Future[T]:
 
 
 class Runner:
-    """Run work in a thread beside the caller's, with a deadline and a cancel. Count the queries
-    that had to be left behind.
+    """Runs work in a separate thread, with a deadline and a cancel. It counts the queries that did
+    not stop and were left behind.
     """
 
     def __init__(self) -> None:
@@ -143,10 +147,10 @@ class Runner:
         self._running: set[Cancel] = set()
 
     def run(self, work: Callable[[Stop], T], *, seconds: float, cancel: Cancel | None = None) -> T:
-        """Return what `work` returns; raise `QueryTimeoutError` or `QueryCancelledError` when
-        stopped.
+        """Return what `work` returns. Raises `QueryTimeoutError` or `QueryCancelledError` if the
+        work was stopped, `DatabaseUnavailableError` if too many stopped queries are still running.
 
-        `work` must enter `stop.watch(session)` as soon as it has a session to interrupt.
+        `work` must enter `stop.watch(session)` as soon as it has a session.
         """
         cancel = cancel or Cancel()
         if cancel.cancelled:
@@ -183,13 +187,13 @@ class Runner:
             self._running.discard(cancel)
 
     def cancel_all(self) -> None:
-        """Cancel what is running."""
+        """Cancel all running work."""
         for cancel in list(self._running):
             cancel.cancel()
 
     def _stop(self, job: Future[Any], stop: Stop) -> None:
-        """Interrupt repeatedly, because an interrupt before the query began is lost. Then give
-        up.
+        """Interrupt the job again and again for a short time, because an interrupt before the query
+        begins is lost. If it still runs then, count it as left behind.
         """
         until = time.monotonic() + GRACE_SECONDS
         while not job.done() and time.monotonic() < until:

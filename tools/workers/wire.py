@@ -1,8 +1,8 @@
-"""Encode the messages between a worker and its caller as frames of msgpack, which are decoded
-without running code.
+"""Encode the messages between a worker and its caller as frames of msgpack. Decoding them runs no
+code.
 
-Values keep their Python types. Only plain values, the classes named here and the errors of the
-database side can pass.
+Values keep their Python types. Only plain values, the classes listed here, and the errors of the
+database side can be sent.
 """
 
 from collections.abc import Callable, Sequence
@@ -26,8 +26,8 @@ from longtable.tools.sql.verdict import Masks, Plan, Predicate, Predicates, Prob
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows of a result. They are encoded column by column, which takes a third of the time of
-    encoding cell by cell.
+    """The rows of a result. They are encoded column by column, which takes a third of the time of
+    encoding each cell.
     """
 
     rows: Sequence[Row]
@@ -35,17 +35,17 @@ class Rows:
 
 @dataclass(frozen=True)
 class _Pairs:
-    """A dict whose keys are not all text."""
+    """A dict in which not all keys are text."""
 
     items: list[list[object]]
 
 
 _PYTZ = "pytz:"
-"""Prefix of the name of a time zone of pytz, which DuckDB used up to 2.0.0."""
+"""Prefix of a time zone's name if it is a zone of pytz. DuckDB used pytz up to version 2.0.0."""
 
 
 def _zoned(text: str) -> datetime:
-    """Read what `_datetime_text` wrote."""
+    """Return the time that `_datetime_text` wrote as this text."""
     plain, _, zone = text.partition(" ")
     time_ = datetime.fromisoformat(plain)
     if not zone:
@@ -80,8 +80,8 @@ _TEXTS: tuple[tuple[type, Callable[[Any], str], Callable[[str], object]], ...] =
     (timedelta, _delta_text, lambda text: timedelta(*map(int, text.split()))),
     (UUID, str, UUID),
 )
-"""Types that pass as text, each with the functions that write and read it. The place of a type in
-the list is its code on the wire.
+"""Types that are sent as text, each with the functions that write and read a value. The place of a
+type in this list is its code in a message.
 """
 _CODES = {kind: code for code, (kind, *_) in enumerate(_TEXTS)}
 _TUPLE, _SET, _OBJECT, _ERROR, _ROWS, _PAIRS = range(len(_TEXTS), len(_TEXTS) + 6)
@@ -110,8 +110,8 @@ _OPTIONS = (
 
 
 def encode(value: object) -> bytes:
-    """Return a value as bytes. Raise `TypeError` if it cannot pass: for an unknown type or nesting
-    over some 250 levels.
+    """Return a value as bytes. Raises `TypeError` if the value has an unknown type or more than
+    about 250 levels of nesting.
     """
     try:
         return ormsgpack.packb(value, default=_extension, option=_OPTIONS)
@@ -120,7 +120,7 @@ def encode(value: object) -> bytes:
 
 
 def decode(data: bytes | bytearray) -> Any:
-    """Return the value; raise `ValueError` for bytes that `encode` did not write."""
+    """Return the value that `encode` wrote. Raises `ValueError` for other bytes."""
     return ormsgpack.unpackb(data, ext_hook=_read_extension)
 
 
@@ -181,8 +181,8 @@ def _read_extension(code: int, data: bytes) -> object:
 
 
 def _written_column(cells: Sequence[Any]) -> list[object]:
-    """Return the code of the type whose cells pass as text (None if there is no single such type),
-    and the cells.
+    """Return a column as a list of a code and the cells. If all cells have the same type and this
+    type is sent as text, the code is the type's. Otherwise the code is None.
     """
     kinds = set(map(type, cells)) - {type(None)}
     code = _CODES.get(next(iter(kinds))) if len(kinds) == 1 else None
@@ -210,15 +210,15 @@ _SIZE_BYTES = 8
 
 
 def write_frame(stream: RawIOBase, body: bytes) -> None:
-    """Write one frame; `BrokenPipeError` when nobody reads."""
+    """Write one frame. Raises `BrokenPipeError` if nobody reads the stream."""
     left = memoryview(len(body).to_bytes(_SIZE_BYTES, "big") + body)
     while left:
         left = left[stream.write(left) or 0 :]
 
 
 def read_frame(stream: RawIOBase, *, most: int) -> bytearray:
-    """Read one frame. Raise `EOFError` at the end of the stream and for a frame of over `most`
-    bytes.
+    """Read one frame. Raises `EOFError` at the end of the stream, and for a frame of more than
+    `most` bytes.
     """
     size = int.from_bytes(_exactly(stream, _SIZE_BYTES), "big")
     if size > most:

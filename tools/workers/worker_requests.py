@@ -2,9 +2,9 @@
 
     answer = workers.call(RUN.request({"version": 3, "sql": sql, "seconds": 5.0}), seconds=5.0)
 
-`mypy` knows that `answer` is a `QueryResult`, and refuses a key or a value that the job does not
-have. To add a job, add a `TypedDict` and a `Job` here, and its function in `workers.process`; for
-one that only reads SQL texts, a function in `sql.text_jobs`.
+`mypy` knows that `answer` is a `QueryResult`, and rejects a key or value that the job does not
+have. To add a job, add a `TypedDict` and a `Job` here, and a function in `workers.process`. If the
+job only parses SQL texts, add its function in `sql.text_jobs` instead.
 """
 
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ Arguments = TypeVar("Arguments", bound=Mapping[str, Any])
 Answer = TypeVar("Answer")
 
 INTERRUPT = "interrupt"
-"""Takes the place of a job's name in a request that stops the running job."""
+"""The name of a request that is not a job but stops the running job."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class ProbesArguments(TypedDict):
 
 
 class ExplainedArguments(TypedDict):
-    """The error of a query, its text as asked, and the verdict that allowed it."""
+    """The error of a query, the text that the model wrote, and the verdict that allowed it."""
 
     error: QueryFailedError | QueryRefusedError
     sql: str
@@ -99,7 +99,7 @@ class RunArguments(TypedDict):
 
 
 class ReadArguments(TypedDict):
-    """SQL of this package, its parameters and its time limit."""
+    """SQL that this package wrote, its parameters and its time limit."""
 
     version: object
     sql: str
@@ -108,7 +108,7 @@ class ReadArguments(TypedDict):
 
 
 class TextArguments(TypedDict):
-    """A job on a SQL text, by its name."""
+    """A job on a SQL text: the name of the job and its arguments."""
 
     version: object
     job: str
@@ -116,22 +116,20 @@ class TextArguments(TypedDict):
 
 
 REFRESH: Job[RefreshArguments, tuple[object, Catalog | None]] = Job("refresh")
-"""Answers with the version of the schema, and also the catalogue if the caller has another
-version.
-"""
+"""Job: return the schema version and, if the caller has another version, the catalogue."""
 CHECK_SQL: Job[CheckSqlArguments, Plan] = Job("check_sql")
 RUN: Job[RunArguments, QueryResult] = Job("run")
 READ: Job[ReadArguments, list[Row]] = Job("read")
 TEXT: Job[TextArguments, object] = Job("text")
-"""Returns the answer of the job on the text."""
+"""Job: run a job on a SQL text, and return its answer."""
 
 
 # Jobs of a worker that holds no database.
 
 
 class ParseArguments(TypedDict):
-    """A job on a SQL text for a server. `catalog` is None if the worker may know number `number`
-    already.
+    """A job on a SQL text for a server. `number` is the number of the catalogue. `catalog` is None
+    if the worker may already have the catalogue with this number.
     """
 
     job: str
@@ -158,7 +156,7 @@ class LoadArguments(TypedDict):
 
 
 class OverHandlesArguments(TypedDict):
-    """A query over stored results: the files of the tables of `catalog`."""
+    """A query over stored results. `files` are the files of the tables in `catalog`, by handle."""
 
     sql: str
     catalog: Catalog
@@ -167,10 +165,12 @@ class OverHandlesArguments(TypedDict):
 
 
 PARSE: Job[ParseArguments, list[object] | None] = Job("parse")
-"""Answers with a list that holds only the job's answer, or None if the worker does not know the
-catalogue.
+"""Job: return a list that holds only the answer of a job on a SQL text, or None if the worker does
+not have the catalogue.
 """
 VISIBLE: Job[VisibleArguments, Catalog] = Job("visible")
 LOAD: Job[LoadArguments, tuple[LoadNote, ...]] = Job("load")
 OVER_HANDLES: Job[OverHandlesArguments, QueryResult | str] = Job("over_handles")
-"""Answers with a handle instead of a result if the file of that handle is gone."""
+"""Job: run a query over stored results. If the file of a handle is gone, return the handle instead
+of a result.
+"""

@@ -1,7 +1,7 @@
-"""Check the use of masked columns outside the SELECT list: in sorting, grouping, comparing and
-counting.
+"""Check how a query uses masked columns outside the SELECT list: in sorting, grouping, comparing
+and counting.
 
-The list of uses is positive: any other expression may hold open columns only.
+The allowed uses are listed. Any other expression may contain open columns only.
 """
 
 import re
@@ -21,8 +21,8 @@ from longtable.tools.sql.scope import (
 )
 
 MAX_VALUES = 20
-"""The most literal values that one query may compare masked columns with. With more, a query could
-try a dictionary.
+"""The most literal values that one query may compare masked columns with. With more values, a query
+could try out a whole dictionary.
 """
 _TIME = re.compile("DATE|TIME", re.IGNORECASE)
 _RANKS = (exp.RowNumber, exp.Rank, exp.DenseRank)
@@ -31,14 +31,16 @@ _NAMELESS = tuple(
     for name in ("Star", "Columns", "PositionalColumn", "Pseudocolumn", "TableColumn", "PivotAny")
     if hasattr(exp, name)
 )
-"""Node types that may read columns which the text does not name."""
+"""Node types that may read columns without naming them."""
 
 
 class MaskedClauses(MaskedNames):
     """Checks the clauses of a query and the expressions in them."""
 
     def query(self, query: exp.Expr, outer: Scope | None, *, top: bool = False) -> Columns:
-        """Check a query and return its columns. `top`: its SELECT list is the outermost."""
+        """Check a query and return its columns. `top` is True if its SELECT list is the
+        outermost.
+        """
         raise NotImplementedError
 
     def _sorted(self, query: exp.Expr, scope: Scope) -> None:
@@ -56,8 +58,8 @@ class MaskedClauses(MaskedNames):
             )
 
     def _by_itself(self, nodes: Iterable[exp.Expr | None], scope: Scope) -> None:
-        """Check the expressions that a query groups or sorts by: masked columns by themselves, or
-        places in the SELECT list.
+        """Check the expressions that a query groups or sorts by. A masked column may be used only
+        by itself, either by its name or by its place in the SELECT list.
         """
         for node in nodes:
             core = (
@@ -79,7 +81,9 @@ class MaskedClauses(MaskedNames):
                 self._open([core], scope)
 
     def _place(self, node: exp.Expr, scope: Scope) -> None:
-        """Check a place in the SELECT list; SQLite takes `2 COLLATE NOCASE` for one, too."""
+        """Check a number in ORDER BY or GROUP BY that may be a place in the SELECT list. SQLite
+        also reads `2 COLLATE NOCASE` as a place.
+        """
         number = node
         while isinstance(number, exp.Paren | exp.Collate | exp.Neg):
             number = number.this
@@ -95,8 +99,8 @@ class MaskedClauses(MaskedNames):
                 )
 
     def _condition(self, root: exp.Expr | None, scope: Scope) -> None:
-        """Check a condition: it may use a masked column only in a comparison that the rule
-        knows.
+        """Check a condition. A masked column may be used in it only in a comparison that the rule
+        allows.
         """
         stack = [root]
         while stack:
@@ -107,8 +111,9 @@ class MaskedClauses(MaskedNames):
                 self._open([node], scope)
 
     def _compares(self, node: exp.Expr, scope: Scope) -> bool:
-        """Return whether a node compares a masked column with NULL, with literal values, or with
-        another masked column.
+        """Return whether a node compares a masked column in an allowed way: with NULL, with literal
+        values, or with another masked column. Raises `RefusedError` for a comparison that is not
+        allowed.
         """
         column = (
             bare(node.this)
@@ -149,8 +154,8 @@ class MaskedClauses(MaskedNames):
         return all(one is not None and self._written_out(one, value.kind) for one in others)
 
     def _written_out(self, node: exp.Expr, kind: str) -> bool:
-        """Return whether a node is a literal that an engine compares with a column of this type
-        without casting the column.
+        """Return whether a node is a literal that an engine can compare with a column of type
+        `kind` without casting the column.
         """
         node = bare(node)
         if isinstance(node, exp.Cast):
@@ -168,8 +173,8 @@ class MaskedClauses(MaskedNames):
         return isinstance(node, exp.Literal | exp.Null)
 
     def _open(self, roots: Iterable[exp.Expr], scope: Scope) -> None:
-        """Check expressions whose value may be used in any way: they may hold only open columns,
-        but may count masked ones.
+        """Check expressions whose value may be used in any way. They may contain only open columns,
+        except that they may count masked columns.
         """
         stack = list(roots)
         while stack:
@@ -207,7 +212,9 @@ class MaskedClauses(MaskedNames):
                 stack += reversed(list(child_nodes(node, "alias")))
 
     def _uncounted(self, count: exp.Count, scope: Scope) -> Iterable[exp.Expr]:
-        """Return the parts of a COUNT to check further; empty if it counts a column by itself."""
+        """Return the parts of a COUNT that must still be checked. This is empty if it counts a
+        column by itself.
+        """
         parts = list(child_nodes(count))
         distinct = parts[0] if len(parts) == 1 and isinstance(parts[0], exp.Distinct) else count
         inner = list(child_nodes(distinct))
@@ -220,8 +227,8 @@ class MaskedClauses(MaskedNames):
         return inner
 
     def _window(self, window: exp.Window, scope: Scope) -> None:
-        """Check a window, except its function. Some functions and frames compute with the values
-        they are ordered by.
+        """Check the parts of a window, but not its function. With some functions and frames, the
+        columns in ORDER BY must be open, because the engine computes with their values.
         """
         self._by_itself(window.args.get("partition_by") or (), scope)
         function = window.this.this if isinstance(window.this, exp.Filter) else window.this

@@ -1,4 +1,4 @@
-"""Check the use of masked columns in a SELECT list, and return the columns that the list makes."""
+"""Check how a SELECT list uses masked columns, and return the columns of this list."""
 
 from sqlglot import exp
 
@@ -29,8 +29,8 @@ _SHOWN_WHOLE = (
     *(exp.Min, exp.Max, exp.GroupConcat, exp.Paren, exp.Distinct),
 )
 _NUMBERS = (exp.Count, exp.Sum, exp.Avg, exp.Round)
-"""Functions of open columns that may be combined with a masked column. Their results are short, so
-that no size limit reveals the length of the masked value.
+"""Functions whose results may be combined with a masked column, if they are computed from open
+columns. These results are short, so that no limit on sizes reveals the length of the masked value.
 """
 
 
@@ -87,7 +87,9 @@ class MaskedItems(MaskedClauses):
         return Value()
 
     def _shown_whole(self, node: exp.Expr, scope: Scope) -> bool:
-        """Return whether an expression may hold masked columns in the outermost SELECT list."""
+        """Return whether this expression may be in the outermost SELECT list although it contains
+        masked columns. Its result is then masked as a whole.
+        """
         if isinstance(node, exp.Column):
             return bool(self._meaning(node, scope).kind)
         if isinstance(node, exp.Literal | exp.Null):

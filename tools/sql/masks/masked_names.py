@@ -1,4 +1,6 @@
-"""Find what each name in a query means: a masked column, an open one, or several that it may be."""
+"""Find what each name in a query means: a masked column, an open column, or several columns that it
+may be.
+"""
 
 import re
 from collections.abc import Mapping
@@ -17,11 +19,14 @@ from longtable.tools.sql.scope import (
 )
 
 NUMBER_CHARS = 15
-"""The most characters of a number to compare with. For a longer one, DuckDB casts a DECIMAL(38, 0)
-column to its scale, and fails if a value is too large for that.
+"""The most characters of a number that may be compared with a masked column. For a longer number,
+DuckDB casts a DECIMAL(38, 0) column to the number's scale, and fails if a value is too large for
+this scale.
 """
 ROW_IDS = ("rowid", "oid", "_rowid_")
-"""SQLite's names for the whole number that is a row's key."""
+"""SQLite's names for the rowid, the whole number that identifies a row. If the primary key is a
+whole number, the rowid is this key.
+"""
 _ALONE = (
     "by itself it can be selected, counted, grouped, sorted by, made distinct, joined to a masked"
     " column (name both with their tables), and compared by =, <>, IN or IS NULL with values"
@@ -70,7 +75,9 @@ class MaskedNames:
         ]
 
     def _meaning(self, column: exp.Column, scope: Scope) -> Value:
-        """Return the meaning of a column name. If it may mean several columns, these are merged."""
+        """Return what a column name means. If it may mean several columns, their values are merged
+        into one.
+        """
         *parts, name = [self._key(part) for part in column.parts]
         if not parts:
             return self._named(name, scope)
@@ -106,8 +113,8 @@ class MaskedNames:
         return merged(values or [Value(masked=name in self._masked_names)])
 
     def _alike(self, one: str, other: str) -> bool:
-        """Return whether two types can be compared without casting text, since DuckDB fails at the
-        first text that is not a number.
+        """Return whether two types can be compared without casting text. In DuckDB, such a cast
+        fails at the first text that is not a number, which would reveal something about the values.
         """
         return (
             self._dialect != "duckdb"
@@ -116,8 +123,8 @@ class MaskedNames:
         )
 
     def _side_by_side(self, values: list[Value]) -> bool:
-        """Return whether a UNION ALL may have these values in one column: the cast to their common
-        type must not fail because of a masked value.
+        """Return whether a UNION ALL may put these values into one column. The cast to a common
+        type must not be able to fail because of a masked value.
         """
         kinds = [value.kind for value in values if value.kind]
         return not any(value.masked for value in values) or (

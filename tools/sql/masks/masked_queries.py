@@ -1,4 +1,6 @@
-"""Walk the queries of a statement: their sources, SELECT lists and clauses, each in its scope."""
+"""Walk through the queries of a statement. Check the sources, SELECT list and clauses of each query
+with the names that it knows.
+"""
 
 from sqlglot import exp
 
@@ -22,11 +24,11 @@ _SELECT_PARTS = (
     *("expressions", "from_", "joins", "laterals", "with_", "where"),
     *("having", "qualify", "distinct", "group", "order"),
 )
-"""The parts of a SELECT that are checked one by one."""
+"""The parts of a SELECT that are checked separately."""
 
 
 class MaskedQueries(MaskedItems):
-    """Walks the queries of one statement."""
+    """Walks through the queries of one statement."""
 
     def statement(self, tree: exp.Expr) -> Columns:
         columns = self.query(tree, None, top=True)
@@ -35,7 +37,9 @@ class MaskedQueries(MaskedItems):
         return columns
 
     def query(self, query: exp.Expr, outer: Scope | None, *, top: bool = False) -> Columns:
-        """Check a query and return its columns. `top`: its SELECT list is the outermost."""
+        """Check a query and return its columns. `top` is True if its SELECT list is the
+        outermost.
+        """
         scope = Scope(outer)
         done = ("this", "expression", "with_", "order")
         if isinstance(query, exp.Select):
@@ -127,8 +131,8 @@ class MaskedQueries(MaskedItems):
         return list(zip(names, map(self._united, values), strict=True))
 
     def _united(self, values: list[Value]) -> Value:
-        """Return the value of one column of a set operation. In a view, masked columns of one type
-        together still count as a masked column by itself.
+        """Return the value of one column of a set operation. In a view, if all parts have masked
+        columns of the same type, the result still counts as a masked column used by itself.
         """
         value = merged(values)
         alike = self._view and len({one.kind for one in values}) == 1
@@ -172,8 +176,8 @@ class MaskedQueries(MaskedItems):
             self._open(child_nodes(join, "this", "on", "using"), scope)
 
     def _source(self, node: exp.Expr, scope: Scope) -> tuple[list[Source], Columns]:
-        """Return the sources in a table, subquery or join in brackets, and the columns that `*`
-        makes of it.
+        """Return the sources in a table, a subquery or a join in brackets, and the columns that `*`
+        gives for it.
         """
         done: tuple[str, ...] = ("this", "alias", "joins", "with_", "db", "catalog")
         self._with(node, scope)
@@ -213,7 +217,7 @@ class MaskedQueries(MaskedItems):
     def _more_joins(
         self, node: exp.Expr, sources: list[Source], star: Columns, scope: Scope
     ) -> tuple[list[Source], Columns]:
-        """Add the joins within a pair of brackets."""
+        """Add the joins inside a pair of brackets."""
         if not (joins := node.args.get("joins")):
             return sources, star
         within = Scope(scope, sources=sources, star=star)
@@ -224,7 +228,7 @@ class MaskedQueries(MaskedItems):
         return within.sources, within.star
 
     def _renamed(self, columns: Columns, node: exp.Expr) -> Columns:
-        """Return the columns under the names of an alias, as in `AS t(a, b)`."""
+        """Return the columns with the names that an alias gives them, as in `AS t(a, b)`."""
         alias = node.args.get("alias")
         names = (
             [self._key(name) for name in alias.args.get("columns") or ()]
@@ -259,7 +263,9 @@ def _values_of(columns: Columns) -> list[Value]:
 
 
 def _alias_of(node: exp.Expr) -> exp.Expr | None:
-    """Return the name that a source goes by."""
+    """Return the name of a source in a query: its alias, or the name of the table. None if it has
+    no name.
+    """
     alias = node.args.get("alias")
     name = alias.this if isinstance(alias, exp.TableAlias) else alias
     return (

@@ -1,11 +1,13 @@
-"""Restrict masked columns to places where they reveal nothing, and find the masked columns of a
-result.
+"""Allow masked columns only where they reveal nothing, and find the masked columns of a result.
 
 The rule (design.md section 7): a masked column must be used by itself. It may be selected, counted,
-grouped, sorted, made distinct, joined to a masked column, or compared with a few literal values.
-The outermost SELECT list may hold some functions of it, if nothing else uses them; they are masked
-as a whole. The list is positive: an expression that the rule does not know may hold open columns
-only, and a name that no scope explains is masked if any masked column has it.
+grouped, sorted, made distinct, joined to another masked column, or compared with a few literal
+values. The outermost SELECT list may also contain some functions of a masked column, if nothing
+else in the query uses their results. The result of such a function is masked as a whole.
+
+Everything that is not listed is refused: an expression that the rule does not know may contain open
+columns only. A name that fits no table of the query counts as masked if any masked column has this
+name.
 """
 
 from collections.abc import Callable, Iterable
@@ -22,10 +24,10 @@ from longtable.tools.sql.verdict import Masks
 
 
 def masks_of(tree: exp.Expr, resolve: Callable[[exp.Table], Table | None], dialect: str) -> Masks:
-    """Return which columns of a query's result are masked. Raise `RefusedError` if the rule does
+    """Return which columns of a query's result are masked. Raises `RefusedError` if the rule does
     not allow the query.
 
-    `resolve` finds the table that a node names, None for a CTE.
+    `resolve` returns the table that a node names, or None if the node names a CTE.
     """
     return _masks(_columns_of(tree, resolve, dialect, view=False))
 
@@ -33,11 +35,12 @@ def masks_of(tree: exp.Expr, resolve: Callable[[exp.Table], Table | None], diale
 def masks_of_view(
     tree: exp.Expr, resolve: Callable[[exp.Table], Table | None], dialect: str
 ) -> tuple[Masks, Masks]:
-    """Return which columns of a view are masked, and which of these it computes. A masked column
-    that the view only passes on is not computed. Raise `RefusedError` if the rule cannot decide.
+    """Return which columns of a view are masked, and which of the masked columns the view computes.
+    A masked column that the view only passes on is not computed. Raises `RefusedError` if the rule
+    cannot decide.
 
-    Unlike in a query, an expression that the rule does not know is masked instead of refused: the
-    view's author is trusted.
+    The author of a view is trusted. So an expression that the rule does not know makes its column
+    masked, while it would be refused in a query.
     """
     columns = _columns_of(tree, resolve, dialect, view=True)
     masks = _masks(columns)
