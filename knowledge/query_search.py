@@ -5,6 +5,7 @@ single characters and pairs of Chinese.
 import sqlite3
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from threading import Lock
 
 from longtable.base.words import STOP, fold, is_han, tokens_of
@@ -50,8 +51,8 @@ class QuerySearch:
 
         The names of a term that the question has count as words of it, too.
         """
-        names = [name for term in self.terms(question) for name in term.names]
-        words = _searched_words(question, names)
+        named = self.terms(question)
+        words = _searched_words(question, chain.from_iterable(term.names for term in named))
         if not words:
             return []
         quoted = " OR ".join(f'"{word}"' for word in words)
