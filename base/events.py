@@ -130,6 +130,8 @@ class PassedMaterial(TypedDict):
     tokens: int
     ms: int
     shortened: bool
+    cites: list[str]
+    """Names of what the material quotes, as its provider gave them."""
 
 
 class ContextPassed(TypedDict):

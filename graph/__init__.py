@@ -50,6 +50,10 @@ if TYPE_CHECKING:  # one import a module: the names stand together as _HOMES has
     from longtable.memory.messages.metadata import metadata_of as metadata_of
     from longtable.memory.policy import CompactionPolicy as CompactionPolicy
     from longtable.memory.counting.prices import Price as Price
+    from longtable.knowledge.entries import Term as Term
+    from longtable.knowledge.entries import VerifiedQuery as VerifiedQuery
+    from longtable.knowledge.folder import KnowledgeFolder as KnowledgeFolder
+    from longtable.nodes.calling.context_providers import CitedText as CitedText
     from longtable.nodes.calling.context_providers import ContextProvider as ContextProvider
     from longtable.nodes.call_plans import next_view as next_view
     from longtable.nodes.state import State as State
@@ -73,7 +77,11 @@ _HOMES = {
     "CompactionPolicy": "longtable.memory.policy",
     "ConfigError": "longtable.base.errors",
     "Context": "longtable.base.context",
+    "CitedText": "longtable.nodes.calling.context_providers",
     "ContextProvider": "longtable.nodes.calling.context_providers",
+    "KnowledgeFolder": "longtable.knowledge.folder",
+    "Term": "longtable.knowledge.entries",
+    "VerifiedQuery": "longtable.knowledge.entries",
     "Conversation": "longtable.graph.conversation",
     "CostThresholds": "longtable.tools.sql.verdict",
     "Database": "longtable.tools.database",

@@ -12,8 +12,10 @@ from longtable.base.errors import ConfigError
 from longtable.knowledge.entries import Knowledge, Place, Problem, Term, VerifiedQuery
 from longtable.knowledge.glossary import FILE as GLOSSARY
 from longtable.knowledge.glossary import read_glossary, write_glossary
+from longtable.knowledge.material import MOST_QUERIES, Found, fitting
 from longtable.knowledge.query_files import ENDING, name_for, read_query, write_query
 from longtable.knowledge.query_files import FOLDER as QUERIES
+from longtable.knowledge.query_search import QuerySearch
 
 NAME = "longtable_knowledge"
 """Name of a knowledge folder that stands beside a settings file."""
@@ -21,7 +23,7 @@ RULES = "rules.md"
 MOST_FILE_BYTES = 1_000_000
 MOST_RULES_CHARS = 4_000
 """The rules go with every call, whole."""
-MOST_QUERIES = 20_000
+MOST_QUERY_FILES = 20_000
 
 Fingerprint = tuple[tuple[str, int, int], ...]
 
@@ -61,10 +63,12 @@ def read_folder(path: Path) -> Knowledge:
         message = f"at most {MOST_RULES_CHARS:,} characters of rules, found {len(rules):,}"
         problems.append(Problem(Place(RULES, 1), message))
         rules = ""
-    if len(queries) > MOST_QUERIES:
-        message = f"at most {MOST_QUERIES:,} queries, found {len(queries):,}; the first are used"
+    if len(queries) > MOST_QUERY_FILES:
+        message = (
+            f"at most {MOST_QUERY_FILES:,} queries, found {len(queries):,}; the first are used"
+        )
         problems.append(Problem(Place(QUERIES), message))
-        queries = queries[:MOST_QUERIES]
+        queries = queries[:MOST_QUERY_FILES]
     return Knowledge(terms, rules, queries, problems)
 
 
@@ -102,6 +106,7 @@ class KnowledgeFolder:
         self._lock = Lock()
         self._seen: Fingerprint | None = None
         self._knowledge = Knowledge()
+        self._search: QuerySearch | None = None
 
     def current(self) -> Knowledge:
         """Return what the folder teaches now: the same object as long as no file changes.
@@ -112,8 +117,23 @@ class KnowledgeFolder:
             seen = _fingerprint(self.path)
             if seen != self._seen or not self.path.is_dir():
                 self._knowledge = read_folder(self.path)
+                self._search = None
                 self._seen = seen
             return self._knowledge
+
+    def search(self) -> QuerySearch:
+        """Return the search over what the folder teaches now. Raises `ConfigError` as `current`."""
+        knowledge = self.current()
+        with self._lock:
+            if self._search is None or self._search.knowledge is not knowledge:
+                self._search = QuerySearch(knowledge)
+            return self._search
+
+    def found(self, question: str) -> Found:
+        """Return what a question brings up, as it goes with a call."""
+        search = self.search()
+        queries = search.queries(question, MOST_QUERIES)
+        return fitting(search.terms(question), search.knowledge.rules, queries)
 
     def add_query(self, query: VerifiedQuery) -> VerifiedQuery:
         """Write a query's file, under a name that is free, and return it as written.

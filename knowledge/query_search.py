@@ -36,6 +36,7 @@ class QuerySearch:
     """The queries and terms of a folder by their words. Safe for threads."""
 
     def __init__(self, knowledge: Knowledge) -> None:
+        self.knowledge = knowledge
         self._queries = knowledge.queries
         self._terms = TermFinder(knowledge.terms)
         self._lock = Lock()

@@ -31,6 +31,8 @@ class Material:
     text: str
     ms: int
     most: int
+    cites: Sequence[str] = ()
+    """Names of what it quotes."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,7 @@ class MaterialPart:
     shortened: bool = False
     wanted: int = 0
     """Tokens that it would take with room enough."""
+    cites: Sequence[str] = ()
 
 
 def with_materials(
@@ -70,7 +73,8 @@ def with_materials(
             room -= tokens
             messages.append(message)
         wanted = _wanted(material, count) if shortened or not message else tokens
-        sources.append(MaterialPart(material.source, tokens, material.ms, shortened, wanted))
+        cites = material.cites if message else ()
+        sources.append(MaterialPart(material.source, tokens, material.ms, shortened, wanted, cites))
     if not messages:
         return view, sources
     place = max(

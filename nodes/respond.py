@@ -343,7 +343,7 @@ def _material_marks(parts: Sequence[MaterialPart]) -> dict[str, Any]:
     if not parts:
         return {}
     passed = [
-        {"source": part.source, "tokens": part.tokens, "ms": part.ms}
+        {"source": part.source, "tokens": part.tokens, "ms": part.ms, "cites": [*part.cites]}
         for part in parts
         if part.tokens
     ]

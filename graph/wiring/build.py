@@ -33,6 +33,7 @@ from longtable.graph.wiring.build_options import (
 from longtable.graph.wiring.call_setup import ConfigSource
 from longtable.graph.wiring.editing import Editable
 from longtable.graph.wiring.step import Counting, Node, Step
+from longtable.knowledge.knowledge_hook import examples_tool
 from longtable.memory.compaction.compaction import Strategy
 from longtable.memory.compaction.rolling import Rolling
 from longtable.memory.policy import WINDOW, CompactionPolicy
@@ -135,7 +136,8 @@ def build_graph(
             answer begins.
         hooks: Each is a `ContextProvider` (material for the calls of one turn, which is not kept),
             a strategy (a way of writing memory, which `policy` names), `ArchiveFiles` (files
-            written before each compaction), or a `Footer` below the answers.
+            written before each compaction), a `Footer` below the answers, or a `KnowledgeFolder`
+            (what the data's owner teaches).
         limits: How many turns an owner may begin, how large a request may be, and which queries
             are costly.
         operator: Settings that the context of a run cannot loosen (`Context.within`), for servers
@@ -150,6 +152,8 @@ def build_graph(
     memory_tools = memory_tools or MemoryTools()
     limits = limits or Limits()
     policy = policy or CompactionPolicy()
+    by_kind = hooks_by_kind(hooks)
+    taught = [examples_tool(by_kind.knowledge)] if by_kind.knowledge else []
     offered_models = {**(models or {}), "": model}
     parts = _Parts(
         models=offered_models,
@@ -159,9 +163,9 @@ def build_graph(
         policy=policy,
         summarizer=writer,
         writers={name: summary_writer(each, writer.model) for name, each in offered_models.items()},
-        offer=_offer(model, tools, database, results, memory_tools, team),
+        offer=_offer(model, [*taught, *tools], database, results, memory_tools, team),
         results=results,
-        hooks=hooks_by_kind(hooks),
+        hooks=by_kind,
         limits=limits,
         clock=clock,
     )

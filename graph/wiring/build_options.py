@@ -11,9 +11,12 @@ from langchain_core.messages import BaseMessage
 
 from longtable.base.context import RequestLimits
 from longtable.base.errors import ConfigError, check_type
+from longtable.knowledge.folder import KnowledgeFolder
+from longtable.knowledge.knowledge_hook import NAME as KNOWLEDGE
+from longtable.knowledge.material import material_text
 from longtable.memory.compaction.compaction import Strategy
 from longtable.nodes.arriving.rate_limit import RateLimit
-from longtable.nodes.calling.context_providers import ContextProvider
+from longtable.nodes.calling.context_providers import CitedText, ContextProvider, ContextRequest
 from longtable.store.records.archive_files import ArchiveFiles
 from longtable.tools.sql.verdict import CostThresholds
 
@@ -71,6 +74,10 @@ class Limits:
         check_type("Limits.cost", self.cost, CostThresholds, optional=True)
 
 
+KNOWLEDGE_TOKENS = 3_000
+"""The most tokens that a knowledge folder adds to a call."""
+
+
 @dataclass(frozen=True)
 class Footer:
     """A text below each answer, for people. No model is sent this text.
@@ -82,9 +89,9 @@ class Footer:
     text: Callable[[str, Sequence[BaseMessage]], str]
 
 
-Hook = ContextProvider | Strategy | ArchiveFiles | Footer
+Hook = ContextProvider | Strategy | ArchiveFiles | Footer | KnowledgeFolder
 """An extension that runs with a turn: it brings material for the calls, writes the memory, writes
-files of compacted messages, or adds a text below the answer.
+files of compacted messages, adds a text below the answer, or holds what the data's owner teaches.
 """
 
 
@@ -96,16 +103,18 @@ class Hooks:
     strategies: Sequence[Strategy] = ()
     archive: ArchiveFiles | None = None
     footer: Footer | None = None
+    knowledge: KnowledgeFolder | None = None
 
 
 def hooks_by_kind(hooks: Sequence[Hook]) -> Hooks:
     """Return the hooks, sorted by kind. Raises `ConfigError` for anything that is not a hook, for
-    two providers with the same name, and for a second archive or footer.
+    two providers with the same name, and for a second archive, footer or knowledge folder.
     """
     providers: list[ContextProvider] = []
     strategies: list[Strategy] = []
     archives: list[ArchiveFiles] = []
     footers: list[Footer] = []
+    folders: list[KnowledgeFolder] = []
     for hook in hooks:
         if isinstance(hook, ContextProvider):
             providers.append(hook)
@@ -113,24 +122,40 @@ def hooks_by_kind(hooks: Sequence[Hook]) -> Hooks:
             archives.append(hook)
         elif isinstance(hook, Footer):
             footers.append(hook)
+        elif isinstance(hook, KnowledgeFolder):
+            folders.append(hook)
+            providers.append(_knowledge_provider(hook))
         elif isinstance(getattr(hook, "name", None), str) and hasattr(hook, "attempts"):
             strategies.append(hook)
         else:
             raise ConfigError(
                 "each of hooks is a ContextProvider, a strategy (an object with name and"
-                f" attempts), ArchiveFiles or a Footer, found {type(hook).__name__}"
+                " attempts), ArchiveFiles, a Footer or a KnowledgeFolder, found"
+                f" {type(hook).__name__}"
             )
     names = sorted(provider.name for provider in providers)
     if len({*names}) != len(names):
         raise ConfigError(f"two context providers share a name: {', '.join(names)}")
-    if len(archives) > 1 or len(footers) > 1:
-        raise ConfigError("hooks hold at most one ArchiveFiles and one Footer")
+    if max(len(archives), len(footers), len(folders)) > 1:
+        raise ConfigError("hooks hold at most one ArchiveFiles, one Footer and one KnowledgeFolder")
     return Hooks(
         providers,
         strategies,
         archives[0] if archives else None,
         footers[0] if footers else None,
+        folders[0] if folders else None,
     )
+
+
+def _knowledge_provider(folder: KnowledgeFolder) -> ContextProvider:
+    """Return the provider of what a question brings up in a knowledge folder."""
+    folder.current()  # a folder that is not there is told before the first question
+
+    def provide(request: ContextRequest) -> CitedText:
+        found = folder.found(request.question)
+        return CitedText(material_text(found), found.cites)
+
+    return ContextProvider(name=KNOWLEDGE, provide=provide, max_tokens=KNOWLEDGE_TOKENS)
 
 
 RENAMED = {

@@ -30,6 +30,8 @@ class Passed:
     source: str
     tokens: int
     ms: int
+    cites: tuple[str, ...] = ()
+    """Names of what it quotes."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,4 +100,7 @@ def _passed(value: Any) -> Passed | None:
         isinstance(value.get(name), int) for name in ("tokens", "ms")
     ):
         return None
-    return Passed(source=text_or_empty(value.get("source")), tokens=value["tokens"], ms=value["ms"])
+    named = value.get("cites")
+    cites = tuple(map(text_or_empty, named)) if isinstance(named, list) else ()
+    source = text_or_empty(value.get("source"))
+    return Passed(source=source, tokens=value["tokens"], ms=value["ms"], cites=cites)

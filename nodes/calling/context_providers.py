@@ -39,7 +39,16 @@ class ContextRequest:
     messages: Sequence[BaseMessage] = field(repr=False)
 
 
-Provide = Callable[[ContextRequest], str | Awaitable[str]]
+@dataclass(frozen=True)
+class CitedText:
+    """Material, and the names of what it quotes. Event and metadata repeat the names."""
+
+    text: str
+    cites: Sequence[str] = ()
+
+
+Provided = str | CitedText
+Provide = Callable[[ContextRequest], Provided | Awaitable[Provided]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,7 +122,7 @@ class ContextProviders:
         )
         provided = ProvidedContext(
             [
-                Material(provider.name, answer.text, answer.ms, provider.max_tokens)
+                Material(provider.name, answer.text, answer.ms, provider.max_tokens, answer.cites)
                 for provider, answer in zip(self.providers, answers, strict=True)
                 if answer.text.strip()
             ],
@@ -131,7 +140,13 @@ def context_passed_event(
 ) -> ContextPassed:
     """Return the event that lists what goes with a call, and what was left out."""
     materials = [
-        PassedMaterial(source=part.source, tokens=part.tokens, ms=part.ms, shortened=part.shortened)
+        PassedMaterial(
+            source=part.source,
+            tokens=part.tokens,
+            ms=part.ms,
+            shortened=part.shortened,
+            cites=[*part.cites],
+        )
         for part in parts
         if part.tokens
     ]
@@ -156,6 +171,7 @@ class ProviderAnswer:
     ms: int = 0
     failure: str = ""
     detail: str = ""
+    cites: Sequence[str] = ()
 
 
 SLOW = ProviderAnswer(failure="provider_slow", detail="it did not answer in time")
@@ -218,7 +234,7 @@ def _in_thread(provider: ContextProvider, request: ContextRequest) -> "Future[Pr
     return answer
 
 
-async def _awaited(text: Awaitable[str]) -> ProviderAnswer:
+async def _awaited(text: Awaitable[Provided]) -> ProviderAnswer:
     started = time.monotonic()
     try:
         return _checked(await text, started)
@@ -226,13 +242,15 @@ async def _awaited(text: Awaitable[str]) -> ProviderAnswer:
         return _failure(error)
 
 
-def _checked(text: Any, started: float) -> ProviderAnswer:
+def _checked(given: Any, started: float) -> ProviderAnswer:
+    cites = [str(name) for name in given.cites] if isinstance(given, CitedText) else []
+    text = given.text if isinstance(given, CitedText) else given
     if text is not None and not isinstance(text, str):
         return ProviderAnswer(
             failure="provider_failed", detail=f"it gave {type(text).__name__}, no text"
         )
     storable = (text or "").encode("utf-8", "replace").decode()
-    return ProviderAnswer(storable, round((time.monotonic() - started) * 1000))
+    return ProviderAnswer(storable, round((time.monotonic() - started) * 1000), cites=cites)
 
 
 def _failure(error: BaseException) -> ProviderAnswer:
