@@ -24,8 +24,8 @@ By = Literal["hour", "day", "month", "thread", "model", "project", "purpose", "v
 FINEST: tuple[By, ...] = ("hour", "day", "month", "thread", "model", "purpose", "voice")
 
 CALL_FIGURES = ("calls", "input", "output", "cached", "reasoning", "cache_written", "estimated")
-"""Figures that a compaction keeps of its summariser's calls. Those of earlier versions lack
-`cache_written`.
+"""Figures that a compaction keeps of its summariser's calls. Compactions written by earlier
+versions lack `cache_written`.
 """
 
 
@@ -36,8 +36,8 @@ class Spent:
     """
 
     day: str
-    """YYYY-MM-DD in UTC; "unknown" if no message says, empty if days were added up. The same holds
-    for thread and model.
+    """YYYY-MM-DD in UTC. It is "unknown" if the messages do not tell the day, and empty if rows of
+    several days were added up. The same holds for `thread` and `model`.
     """
     thread: str
     model: str
@@ -81,8 +81,8 @@ def spent_of(
 ) -> list[Spent]:
     """Return the tokens of one thread by day and model, the oldest first.
 
-    `messages`: the transcript. `model`: the name to use if an answer does not tell it. `encoding`:
-    the encoding used for estimates.
+    `messages`: the transcript. `model`: the name to use if an answer does not tell its model.
+    `encoding`: the encoding used for estimates.
     """
     count = counter(encoding)
     calls: list[Spent] = []
@@ -136,8 +136,8 @@ def call_usage(
 
 
 def spent_on(records: Iterable[Mapping[str, Any]], *, thread: str) -> list[Spent]:
-    """Return the usage of the summariser's calls of these compactions, by day and model.
-    Compactions of earlier versions do not record it.
+    """Return the usage of the summariser's calls that made these compactions, by day and model.
+    Compactions written by earlier versions do not record their usage.
     """
     rows: list[Spent] = []
     for record in records:
@@ -159,7 +159,9 @@ def spent_on(records: Iterable[Mapping[str, Any]], *, thread: str) -> list[Spent
 
 
 def added(rows: Iterable[Spent], by: Sequence[By]) -> list[Spent]:
-    """Add rows up by these fields, in their order; the others are empty."""
+    """Add up the rows that agree in the fields `by`. The sums are sorted, and their other text
+    fields are empty.
+    """
     sums: dict[tuple[str, ...], Spent] = {}
     for row in rows:
         key = tuple(str(getattr(row, name)) for name in by)

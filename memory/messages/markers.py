@@ -60,8 +60,8 @@ class Marker:
 def find(text: str) -> Marker | None:
     """Return the first marker of a text.
 
-    Case, blanks and the kind of brackets do not matter. A marker that is not closed ends with its
-    line, one without brackets with its sentence.
+    Case, blanks and the kind of brackets do not matter. A marker whose bracket is not closed ends
+    with its line. A marker without brackets ends with its sentence.
     """
     begun = _BEGINNING.search(text)
     if begun is None:

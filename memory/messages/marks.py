@@ -1,4 +1,6 @@
-"""The mark of an accepted message: its turn, its time, its kind. It is not sent to providers."""
+"""The marks of an accepted message: its turn, time, kind and more. They are not sent to
+providers.
+"""
 
 from typing import Any, TypeVar
 
@@ -20,19 +22,21 @@ EXCLUDED = "excluded"
 """Kind of a message that a person excluded from views, summaries and recall."""
 
 SUMMARY = "summary"
-"""Kind of the message that holds the memory if it is a message of its own; its mark `sources` has
-the range of the compacted messages.
+"""Kind of a message that holds nothing but the memory. Its mark `sources` is the range of the
+compacted messages.
 """
 
 GIVEN = "given"
 """Mark of an answer or a result that a caller handed in. This thread's model did not make it."""
 
 MATERIAL = "material"
-"""Mark of an answer: the tokens that material of context providers needed in its call."""
+"""Mark of an answer: how many tokens of the call that gave it were material of context
+providers.
+"""
 
 PRIVATE = "private"
-"""Mark of a call and its result that neither other voices of the team nor the summariser
-may see.
+"""Mark of a tool call and of its result. Other voices of the team may not see them; nor may the
+summariser.
 """
 
 POOLED = "pooled"

@@ -25,7 +25,10 @@ class Reported:
 
 @dataclass(frozen=True, kw_only=True)
 class Passed:
-    """Material that was sent with the call of an answer and not kept. Size in tokens."""
+    """Material of one context provider that was sent with the call of an answer and not kept.
+
+    `tokens` is the size of the material, `ms` the time that the provider took.
+    """
 
     source: str
     tokens: int
@@ -52,11 +55,13 @@ class MessageMetadata:
     reasoning: str
     """The model's reasoning, apart from the content."""
     sources: tuple[int, int] | None
-    """Numbers of the first and last message that a summary covers."""
+    """Numbers of the first and last message that this message summarises; None if it is no
+    summary.
+    """
     notice: str
-    """Code of the notice that this message is."""
+    """The notice's code if this message is a notice; otherwise empty."""
     given: bool
-    """Whether a caller handed it in. If so, this thread's model did not make it."""
+    """True if a caller handed the message in, so that this thread's model did not make it."""
     passed: tuple[Passed, ...]
     """Material that context providers added to the call."""
 

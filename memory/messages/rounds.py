@@ -1,5 +1,5 @@
-"""Group messages into rounds, and pair tool calls with their answers. Broken pairs are mended in
-the view only.
+"""Group messages into rounds, and pair tool calls with their answers. A call without an answer, or
+an answer without a call, is mended in the view only.
 """
 
 import json
@@ -46,7 +46,9 @@ def _joins(message: BaseMessage, opening: BaseMessage) -> bool:
 
 
 def is_users(message: BaseMessage) -> bool:
-    """Return whether the user wrote a message: not a colleague in the team's view."""
+    """Return whether the user wrote a message. False for a colleague's answer, which is also a
+    human message in a team's view.
+    """
     return message.type == "human" and kind_of(message) != COLLEAGUE
 
 
@@ -94,7 +96,7 @@ def pair_calls(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
 def without_dangling(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
     """Add an answer to each question that is followed by the next turn's question at once.
 
-    A cancelled turn leaves its question without one, and some providers refuse two messages of the
+    A cancelled turn leaves its question unanswered, and some providers refuse two messages of the
     user in a row.
     """
     answered: list[BaseMessage] = []
@@ -127,7 +129,7 @@ def all_calls(message: AIMessage) -> list[ToolCall]:
 
 def _answers(messages: Sequence[BaseMessage]) -> dict[tuple[int, int], ToolMessage]:
     """Map each call, as (place of the assistant message, slot of the call), to its answer. An
-    answer belongs to the newest open call of its id before it.
+    answer belongs to the newest earlier call that has the same id and no answer yet.
     """
     answers: dict[tuple[int, int], ToolMessage] = {}
     open_slots: dict[str, list[tuple[int, int]]] = {}
@@ -172,15 +174,16 @@ def _interrupted(message: AIMessage, call: ToolCall, slot: int) -> ToolMessage:
 
 
 DESCRIBED = "described"
-"""Mark of a tool's answer: the tables it describes, each with a short hash of its schema at that
-time.
+"""Mark of a tool's answer that describes tables: their names, each with a short hash of the table's
+schema at that time.
 """
 LISTING = "listing"
 """Mark of a tool's answer that lists the tables. A new table makes such an answer stale, too."""
 CHANGED = "schema_changed"
-"""Mark of the message that opens a turn, if the schema changed before that turn: {"changed", "new",
-"gone": names of tables, "listing": whether lists of tables are stale, "all": there are too many to
-name}
+"""Mark of the message that opens a turn, if the schema changed before that turn.
+
+A dict: "changed", "new" and "gone" hold names of tables; "listing" is true if earlier lists of
+tables are stale; "all" is true if too many tables changed to name them.
 """
 MOST_NAMED = 5
 
@@ -190,11 +193,10 @@ Change = Mapping[str, Any]
 def without_stale(
     messages: Sequence[BaseMessage], sent: Sequence[BaseMessage]
 ) -> list[BaseMessage]:
-    """Return `sent` with a note in place of each outdated answer; `messages` is the whole history,
-    in order.
+    """Return `sent` with a note in place of each tool answer that describes an outdated schema.
 
-    Pure: the marks alone say which answers are outdated. If the schema never changed, `sent` is
-    returned at once.
+    `messages` is the whole history, in order. The function is pure: the marks alone say which
+    answers are outdated.
     """
     changes = [
         (place, change) for place, message in enumerate(messages) if (change := change_of(message))
@@ -224,8 +226,8 @@ def change_of(message: BaseMessage) -> Change | None:
 
 
 def described_in(messages: Sequence[BaseMessage]) -> dict[str, str]:
-    """Return the tables whose descriptions in the answers are still valid, each with the hash of
-    its schema.
+    """Return the tables that tool answers have described and that have not changed since, each with
+    the hash of its schema.
     """
     described: dict[str, str] = {}
     for message in messages:
