@@ -39,8 +39,8 @@ _CHINESE = (
     " 哪些 哪个 一下 我们 你们 之前"
 )
 STOP = frozenset(f"{_ENGLISH} {_CHINESE}".split())
-"""Words that say nothing about a message's subject. They are left out of a query unless it has no
-others.
+"""Words that say nothing about a message's subject. They are left out of a query, unless the query
+has no other words.
 """
 
 
@@ -53,21 +53,23 @@ class Original:
 
     @property
     def turn(self) -> int:
-        """Return the turn it was said in, 0 if no turn has accepted it."""
+        """Return the turn of the message, 0 if no turn has accepted it."""
         return turn_number(self.message)
 
 
 Hits = list[tuple[Original, float]]
 Postings = Mapping[str, Sequence[int]]
-"""For each term the places of the messages that hold it, and how often each does: place, times,
-place, times ...
+"""For each term, a flat list of pairs: the place of a message that holds the term, then how many
+times it does (place, times, place, times, ...).
 """
 
 
 @dataclass(frozen=True)
 class Segment:
-    """The search data of some messages: number, turn and count of tokens of each message, at the
-    same place in three lists, and the postings of at least the searched terms.
+    """The search data of some messages.
+
+    `numbers`, `turns` and `lengths` (in terms) have one entry for each message, in the same order.
+    `postings` may be limited to the terms of the query.
     """
 
     numbers: Sequence[int]
@@ -85,8 +87,8 @@ class Match(NamedTuple):
 
 
 def ranked(segments: Sequence[Segment], query: str) -> list[Match]:
-    """Return the messages of all segments that share a term with the query, the best first, the
-    newest first among equals.
+    """Return the messages of all segments that share a term with the query, the best first. Of
+    messages with the same score, the newest comes first.
 
     The weight of a term is computed over all segments together.
     """
@@ -112,8 +114,8 @@ def ranked(segments: Sequence[Segment], query: str) -> list[Match]:
 
 
 def _telling(query: str, segments: Sequence[Segment]) -> list[str]:
-    """Return the indexed terms of the query. A single Chinese character counts only if no pair with
-    it counts.
+    """Return the terms of the query that the segments hold, without stop words if there are others.
+    A single Chinese character is left out if a pair of characters in the query contains it.
     """
     terms = set(tokens_of(query))
     known = sorted(term for term in terms if _is_indexed(term, segments))
@@ -128,8 +130,8 @@ def _is_indexed(term: str, segments: Sequence[Segment]) -> bool:
 
 
 def is_searched(message: BaseMessage) -> bool:
-    """Return whether a message is searched. Excluded messages are not, nor are messages that only
-    bring earlier ones back.
+    """Return whether a message can be found by search. False for excluded messages, and for
+    messages that only repeat earlier ones.
     """
     return kind_of(message) not in {RECALLED, EXCLUDED}
 
@@ -143,14 +145,14 @@ class Index:
 
     @classmethod
     def build(cls, originals: Iterable[Original]) -> "Index":
-        """Index originals in one pass. Leave out excluded messages, and messages that only bring
-        earlier ones back.
+        """Return an index of these originals. Messages that are excluded, or that only repeat
+        earlier messages, are left out.
         """
         return cls((), Segment((), (), (), {})).extended(originals)
 
     def extended(self, originals: Iterable[Original]) -> "Index":
-        """Return a new index that also holds these originals, after its own. This index stays as it
-        is.
+        """Return a new index that holds this index's originals and, after them, the given ones.
+        This index is not changed.
         """
         added = (original for original in originals if is_searched(original.message))
         new = sorted(added, key=lambda original: original.number)
@@ -172,8 +174,8 @@ class Index:
         return type(self)((*self.originals, *new), segment)
 
     def search(self, query: str, limit: int) -> Hits:
-        """Return the originals that share a term with the query, the best first, the newest first
-        among equals.
+        """Return the best `limit` originals that share a term with the query, the best first, each
+        with its score. Of originals with the same score, the newest comes first.
         """
         by_number = {original.number: original for original in self.originals}
         best = ranked([self.segment], query)[: max(0, limit)]
@@ -181,8 +183,8 @@ class Index:
 
 
 def text_of(message: BaseMessage) -> str:
-    """Return the text by which a message can be found: its own, and the names and arguments of its
-    calls.
+    """Return the text by which a message can be found: the message's text, and the names and
+    arguments of its tool calls.
     """
     text = str(message.text)
     calls = all_calls(message) if isinstance(message, AIMessage) else []
@@ -193,17 +195,18 @@ def text_of(message: BaseMessage) -> str:
 
 
 def fold(text: str) -> str:
-    """Return a text with full width, case and white space folded, so that variants of one text
-    become equal.
+    """Return a text with full-width characters, case and white space normalised, so that variants
+    of the same text become equal.
     """
     return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
 
 
 def tokens_of(text: str) -> list[str]:
-    """Return a text's terms, whatever the case and width.
+    """Return a text's terms, in lower case and normal width.
 
-    English words lightly stemmed, numbers without thousands commas, identifiers whole and split on
-    case, underscores and digits, Chinese as pairs of characters and single characters.
+    English words are lightly stemmed. Numbers lose their thousands commas. Identifiers are terms as
+    a whole and in parts, split at case, underscores and digits. Chinese text gives its single
+    characters and its pairs of neighbouring characters.
     """
     tokens: list[str] = []
     for run in _RUNS.finditer(_SUFFIX.sub("", unicodedata.normalize("NFKC", text))):
@@ -227,10 +230,10 @@ def _word(word: str) -> tuple[str, ...]:
 
 
 def stem(word: str) -> str:
-    """Take plural, -ing, -ed and a last e off an English word, so that its forms become equal.
-    Other words stay as they are.
+    """Return an English word without its plural ending, -ing, -ed and a last e, so that the forms
+    of a word become equal. Words that are not English stay as they are.
 
-    It follows Harman's S stemmer and the first step of Porter's. The stems need not be words.
+    This follows Harman's S stemmer and the first step of Porter's. A stem need not be a word.
     """
     if len(word) < 4 or not word.isascii() or not word.isalpha():
         return word

@@ -99,7 +99,7 @@ def find_repeated(line: str, messages: Sequence[BaseMessage]) -> tuple[BaseMessa
 
 
 def _whole_sentences(text: str, first: int, end: int) -> str:
-    """Return the part of a text with all sentences that hold its words number `first` up to `end`."""
+    """Return the whole sentences of a text that hold its words number `first` up to `end`."""
     places = [place for _, place in _words_with_places(text)]
     start = places[first][0]
     stop = places[end - 1][1]
