@@ -34,7 +34,7 @@ LIMITS = {
     "request_timeout",
     "thinking",
 }
-"""Numbers for which an operator's value is the maximum."""
+"""Numeric fields. An operator's value of such a field is the maximum for runs."""
 MOST_TURNS = 10_000
 MOST_SECONDS = 31_536_000
 """Longest period of a rate limit in seconds (a year). `MOST_TURNS` is the most turns in a period:

@@ -582,13 +582,14 @@ class UndoTooFarError(LongtableError):
 
 
 class PersistenceError(LongtableError):
-    """The file that keeps the threads cannot be opened or written."""
+    """The file or server that keeps the threads cannot be opened, read or written."""
 
 
 class DamagedThreadError(PersistenceError):
     """The stored data of one thread cannot be read.
 
-    Other threads are unaffected; this one can be deleted, or forked from its readable turns.
+    Other threads are not affected. The damaged thread can be deleted, or a new thread can be made
+    of its readable turns (a fork).
     """
 
     def __init__(self, thread_id: str, *, what: str, why: str) -> None:
@@ -637,8 +638,8 @@ class NewerStoreError(PersistenceError):
 
 
 class StoreKeyError(PersistenceError):
-    """The store is encrypted and the key is missing or wrong, or the store is not encrypted and a
-    key was given.
+    """The key does not fit the store. Either the store is encrypted and the key is missing or
+    wrong, or the store is not encrypted but a key was given.
     """
 
 
@@ -703,7 +704,7 @@ Problem = Literal[
 
 
 class DatabaseError(LongtableError):
-    """Base of all errors of the database side."""
+    """Base of all errors about the database that is asked, and about queries."""
 
     problem: Problem = "other"
     line: int | None = None
@@ -860,8 +861,8 @@ class QueryCancelledError(DatabaseError):
 
 
 class ProviderError(LongtableError):
-    """The model's provider did not answer. The turn can be resumed; nothing of the thread is
-    lost.
+    """The model's provider gave no answer that can be used. The turn can be resumed, and nothing of
+    the thread is lost.
     """
 
 

@@ -139,7 +139,7 @@ class Settings(metaclass=_Kind):
 
 @cache
 def _hints(kind: Any) -> dict[str, Any]:
-    """Return the annotation of each field."""
+    """Return the annotation of each field of a settings class, by the field's name."""
     hints = get_type_hints(kind, include_extras=True)
     return {each.name: hints[each.name] for each in dataclasses.fields(kind)}
 

@@ -19,7 +19,9 @@ USAGE = ("longtable", "usage")
 deleted thread, with the tokens that the thread used.
 """
 TURNS: Namespace = ("longtable", "turns")
-"""One item for each owner: when the last turns began, for the rate limit."""
+"""One item for each owner. It has the times at which the owner's last turns began, for the rate
+limit.
+"""
 
 SPENT: Namespace = ("longtable", "spent")
 """Prefix of all namespaces of the kind `spent`; see `KINDS`."""

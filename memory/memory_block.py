@@ -36,7 +36,7 @@ class Memory:
     count: int = 0
     """Number of messages of the transcript that the text covers."""
     recalled: str = ""
-    """Originals brought back for this call, word for word."""
+    """Original messages brought back for this call, word for word."""
 
     def render(self) -> str:
         """Return the block as text, "" if it has no parts."""

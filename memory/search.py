@@ -1,6 +1,4 @@
-"""Find original messages by their words (BM25, English and Chinese), with an excerpt around the
-first match.
-"""
+"""Find original messages by their words, in English and Chinese. They are ranked by BM25."""
 
 import math
 import re
@@ -46,7 +44,7 @@ has no other words.
 
 @dataclass(frozen=True)
 class Original:
-    """One message as it was said, with its place in the transcript, from 1."""
+    """One original message with its number: its place in the transcript, from 1."""
 
     number: int
     message: BaseMessage
@@ -138,7 +136,7 @@ def is_searched(message: BaseMessage) -> bool:
 
 @dataclass(frozen=True)
 class Index:
-    """An inverted index over messages. Build once, search from any thread."""
+    """An inverted index of messages. It never changes, so it can be searched from any OS thread."""
 
     originals: tuple[Original, ...]
     segment: Segment

@@ -36,7 +36,7 @@ class Edit(TypedDict):
     record: NotRequired[str]
     """Id of the compaction that is undone."""
     why: NotRequired[str]
-    """"refused": the provider refused the message."""
+    """Reason of an exclusion: "refused" if the model's provider refused the message."""
 
 
 REFUSED = "refused"

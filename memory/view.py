@@ -98,7 +98,7 @@ class CallPlan:
 
     @cached_property
     def shrunk_numbers(self) -> dict[str | None, int]:
-        """Return the numbers, by id, of the live messages whose results a compaction shrank."""
+        """Return the live messages whose results a compaction shrank, as id to number."""
         start = self.thread.live[1]
         end = self.thread.live_results[1] if self.results_end is None else self.results_end
         first = self.thread.archived + start + 1

@@ -1,5 +1,5 @@
-"""Build the transcript as each voice of a team hears it, and find whom a message mentions. Pure
-functions.
+"""Build the transcript as each voice of a team hears it, and find out whom a message mentions. The
+functions are pure.
 """
 
 import re
@@ -26,7 +26,7 @@ away a secret of a game.
 EVERYBODY = frozenset({"all", "everyone", "everybody", "所有人", "大家", "全体"})
 """Words that mention the whole team."""
 SQL_CHARS = 300
-"""Most characters of a colleague's query that are shown to another voice."""
+"""Only this many characters of a colleague's query are shown to another voice."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,7 +147,7 @@ class Mentions:
     ids: Sequence[str] = field(default_factory=list)
     """Ids of the personas mentioned, in order, each once."""
     unknown: Sequence[str] = field(default_factory=list)
-    """Words after an at sign that are nobody's name."""
+    """Words after an at sign that name nobody in the team."""
 
 
 def fold(word: str) -> str:

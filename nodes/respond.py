@@ -1,4 +1,4 @@
-"""Ask the model, with the view that was counted."""
+"""Ask the model, and send it the view that was counted."""
 
 import uuid
 from collections.abc import Callable, Mapping, Sequence

@@ -199,7 +199,9 @@ class Schema(TypedDict, total=False):
 
 
 class SchemaChange(TypedDict):
-    """The mark of the message that opens a turn before which the schema changed."""
+    """A change of the database's schema between two turns. It is stored as a mark of the message
+    that opens the later turn. `changed`, `new` and `gone` are names of tables.
+    """
 
     changed: list[str]
     new: list[str]

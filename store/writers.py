@@ -1,4 +1,4 @@
-"""Name the writer of a thread: the run whose checkpoints may be stored."""
+"""Keep track of the writer of a thread: the one run whose checkpoints may be stored."""
 
 import threading
 import time
@@ -46,7 +46,8 @@ class Writer(str):
     It is above 0 if the checkpoint that the run loaded is ahead of the clock.
     """
     order: threading.Lock
-    """Lets only one write at a time compare the head and note its result."""
+    """Lock with which only one write of the run at a time compares the head and notes its result.
+    """
 
     @classmethod
     def new(cls, key: Key, loaded: str | None, seen: str | None, *, free: bool = False) -> "Writer":

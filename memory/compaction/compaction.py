@@ -89,7 +89,7 @@ class Outcome:
     archive: str | None = None
     """Key of the archive file that holds the compacted messages."""
     calls: Sequence[SummaryCall] = ()
-    """Tokens and cost of the summariser's calls, including calls whose text was refused."""
+    """The summariser's calls with their tokens and cost, including calls whose text was refused."""
     results: Compaction | None = None
     """The compaction that shrank results, if there was one: before `record`, or without it."""
 
@@ -165,7 +165,7 @@ class Job:
 
     @cached_property
     def language(self) -> str:
-        """Return the language of the memory: the one that the users have written in so far."""
+        """Return the language of the memory: that in which the users have mostly written so far."""
         return language_of(self.thread.messages[: self.plan.end])
 
     @cached_property
@@ -245,7 +245,9 @@ class Job:
 
     @property
     def most_summary(self) -> int:
-        """Return the most tokens of any summary, however much text it replaces."""
+        """Return the most tokens that a summary may have in any case, even if it replaces a lot of
+        text.
+        """
         return self.plan.summary_budget + self.unused_by_pins
 
     @cached_property

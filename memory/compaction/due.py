@@ -1,7 +1,7 @@
 """Choose what to compact before a call that is over the threshold: first results, then rounds.
 
-Results of all rounds but the newest two shrink to their heads, by code. If the view is still about
-as large as the threshold, the oldest rounds become memory as well.
+First, results of all rounds but the newest two shrink to their heads, which needs no model. If the
+view is then still about as large as the threshold, the oldest rounds become memory as well.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

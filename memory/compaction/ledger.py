@@ -47,7 +47,7 @@ class LedgerLine:
     message_id: str = ""
 
     def as_json(self) -> dict[str, Any]:
-        """Return plain JSON."""
+        """Return the line as plain JSON."""
         return {**asdict(self), "tables": list(self.tables), "columns": list(self.columns)}
 
     @classmethod
@@ -280,8 +280,8 @@ def render_ledger(lines: Sequence[LedgerLine], language: str, left_out: int = 0)
 
 
 def ledger_in(text: str) -> list[LedgerLine]:
-    """Read the lines of `render_ledger` back: turn, question, rows, handle, figures, tables and the
-    exact SQL.
+    """Return the lines in a text that `render_ledger` made, each with turn, question, rows, handle,
+    figures, tables and the exact SQL.
     """
     return [line for raw in text.split("\n") if (line := _read(raw))]
 

@@ -1,4 +1,4 @@
-"""Which rounds to compact now, and how much room their memory has."""
+"""Decide which rounds to compact now, and how much room their memory has."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

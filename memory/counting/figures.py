@@ -295,7 +295,9 @@ def _figure(text: str, plain: str, match: re.Match[str]) -> Figure:
 
 
 def _values(raw: str) -> Iterator[tuple[float, int]]:
-    """Yield the ways to read digits with points, commas and blanks: (value, decimals)."""
+    """Yield the ways to read digits with points, commas and blanks, each as (value, number of
+    decimals). "1,234" gives 1234 and 1.234.
+    """
     digits = re.sub("[ ']", "", raw)
     for group, point in (",.", ".,"):
         if re.fullmatch(

@@ -1,4 +1,4 @@
-"""The input limit and the tokenizer of a model, by its name."""
+"""Find the input limit and the tokenizer of a model by the model's name."""
 
 import re
 import warnings
@@ -9,7 +9,7 @@ from longtable.base.extras import install_extra
 from longtable.memory.counting.tokenizers import STAND_IN_ENCODING, UNKNOWN_ENCODING, is_installed
 
 NEWEST_ENCODING = "o200k_base"
-"""Encoding of OpenAI's models that tiktoken does not list yet."""
+"""The encoding that is assumed for models of OpenAI that tiktoken does not list yet."""
 
 
 # Input tokens. OpenAI: the providers' model pages as carried by langchain-openai's profiles

@@ -51,8 +51,8 @@ class Price:
 
 
 def price_of(model: str, prices: Mapping[str, Price]) -> Price | None:
-    """Return a model's price: under its own name, else under the longest pattern (`gpt-4o*`) that
-    fits it; None if no entry fits.
+    """Return a model's price. The model's own name comes first, then the longest pattern that
+    matches it, such as `gpt-4o*`. Return None if there is neither.
     """
     fitting = [name for name in prices if name == model or fnmatch.fnmatchcase(model, name)]
     return prices[max(fitting, key=lambda name: (name == model, len(name)))] if fitting else None

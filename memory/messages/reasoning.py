@@ -12,7 +12,9 @@ from longtable.memory.messages.marks import marks_of
 from longtable.memory.messages.rounds import all_calls, split_rounds
 
 REASONING = "reasoning_content"
-"""Key in `additional_kwargs` of a message that is sent with its reasoning, and in the protocol."""
+"""Key of the reasoning in `additional_kwargs` of a message that is sent with its reasoning. The
+protocol uses the same key.
+"""
 MARK = "reasoning"
 """Mark that keeps the reasoning in the transcript."""
 
@@ -30,7 +32,7 @@ ASKED_BACK: Sequence[tuple[str, Sent]] = (
 
 
 def reasoning_sent(model: str) -> Sent:
-    """Return when a model wants its reasoning back, by its name."""
+    """Return when a model wants its reasoning sent back. The model's name decides."""
     return next(
         (sent for pattern, sent in ASKED_BACK if re.search(pattern, model, re.IGNORECASE)), "never"
     )
@@ -44,7 +46,7 @@ def reasoning_of(message: BaseMessage) -> str:
 
 
 def separate_reasoning(message: BaseMessage) -> str:
-    """Return the reasoning that came with an answer beside its content."""
+    """Return the reasoning that stands beside the content of an answer, "" if there is none."""
     return text_or_empty(message.additional_kwargs.get(REASONING))
 
 
@@ -69,7 +71,7 @@ def without_reasoning(message: BaseMessage) -> BaseMessage:
 
 
 def with_reasoning(messages: Sequence[BaseMessage], sent: Sent) -> list[BaseMessage]:
-    """Return a call's messages with the reasoning its model wants back."""
+    """Return the messages of a call with the reasoning that the model wants sent back."""
     if sent == "never":
         return list(messages)
     result: list[BaseMessage] = []

@@ -24,10 +24,11 @@ MALFORMED = "malformed_arguments"
 
 
 def split_rounds(messages: Sequence[BaseMessage]) -> list[list[BaseMessage]]:
-    """Split messages into rounds: a user message with all that follows it up to the next one.
+    """Split messages into rounds. A round is a user message with all messages that follow it up to
+    the next user message.
 
-    A message that joined a turn under way belongs to the round of the question it joined, so that
-    no compaction separates the two before they are answered. Messages before the first user message
+    A message that joined a running turn belongs to the round of that turn's question, so that no
+    compaction separates the two before they are answered. Messages before the first user message
     belong to the first round.
     """
     starts: list[int] = []
@@ -70,9 +71,9 @@ def pair_calls(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
     answer has its call.
 
     An unanswered call (of a cancelled run) is answered "was interrupted, no result". An answer
-    without a call and a second answer are left out. So is an assistant message with neither text
-    nor calls, because providers refuse it. A call whose arguments are not JSON is shown as a call
-    with that text as its argument. The input is not changed.
+    without a call, and a second answer to a call, are left out. An assistant message with neither
+    text nor calls is left out too, because providers refuse it. A call whose arguments are not JSON
+    becomes a call with the text of the arguments as its only argument. The input is not changed.
     """
     answers = _answers(messages)
     paired: list[BaseMessage] = []
@@ -110,8 +111,8 @@ def without_dangling(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
 
 
 def all_calls(message: AIMessage) -> list[ToolCall]:
-    """Return a message's tool calls. A call with malformed arguments carries their text as its
-    argument.
+    """Return a message's tool calls. If the arguments of a call are malformed, their text is the
+    call's only argument.
     """
     if not message.invalid_tool_calls:
         return message.tool_calls

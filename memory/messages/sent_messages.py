@@ -35,8 +35,8 @@ NEAR = 20
 def with_notes(
     messages: Sequence[BaseMessage], excluded: Collection[str], refused: Collection[str]
 ) -> list[BaseMessage]:
-    """Return the messages that are not excluded, with one note in place of each run of refused
-    messages.
+    """Return the messages that are not excluded. A single note stands in place of consecutive
+    messages that the provider refused.
     """
     if not refused:
         return (

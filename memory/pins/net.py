@@ -16,7 +16,9 @@ LONG = 300
 MOST_FOUND = 8
 """Most sentences that are found in one message."""
 MOST_COMPARED = 64
-"""Number of newest rules that a sentence is compared with, so that a long thread costs no more."""
+"""A sentence is compared only with this many of the newest rules, so that the cost does not grow
+with the thread.
+"""
 MOST_CHANGE = 80
 """Most characters of a sentence that counts as a change of an earlier rule only because the two
 share a word. A longer sentence more likely tells something new.
@@ -272,7 +274,9 @@ def is_request(sentence: str) -> bool:
 
 
 def takes_back(sentence: str) -> bool:
-    """Return whether a sentence may undo an earlier one: "no longer", "open it up to all", 恢复."""
+    """Return whether a sentence may take back an earlier rule, as in "no longer", "open it up to
+    all" or 恢复.
+    """
     if not 3 < len(sentence) <= LONG or asks(sentence):
         return False
     if _CHANGE.match(_without_lead(sentence)):

@@ -59,7 +59,9 @@ class Pin:
 
 
 class PinEnd(TypedDict):
-    """The end of a pin: the user's quote that ended it, with the id and turn of its message."""
+    """The end of a pin. `quote`: the user's words that ended it. `message` and `turn`: id and turn
+    of the message that holds these words.
+    """
 
     pin: str
     quote: str

@@ -16,8 +16,8 @@ from langchain_core.messages import BaseMessage
 from longtable.memory.pins.net import LONG, asks, is_request, is_rule, sentences
 
 ALIKE = 0.75
-"""Least share of words that a line without quotation marks must have in common with a sentence to
-count as its repetition.
+"""A line without quotation marks counts as a repetition of a sentence if the two have at least this
+share of words in common (see `likeness`).
 """
 
 # -- words -----------------------------------------------------------------------------------------
@@ -55,7 +55,7 @@ def likeness(one: str, other: str) -> float:
 
 
 def holds_words(text: str, part: str) -> bool:
-    """Return whether a text has the words of `part`, side by side and in their order."""
+    """Return whether a text holds the words of `part` next to each other and in the same order."""
     words = words_of(part)
     return bool(words) and f" {' '.join(words)} " in f" {' '.join(words_of(text))} "
 
@@ -118,8 +118,8 @@ def _whole_sentences(text: str, first: int, end: int) -> str:
 # -- lines of a summary ----------------------------------------------------------------------------
 
 Kind = Literal["pins", "rules", "other", ""]
-"""Kind of the lines under a heading: quotes of the user, rules, or something else; "" if it is not
-known.
+"""Kind of the lines under a heading: "pins" (quotes of the user), "rules", "other" (something
+else), or "" if it is not known.
 """
 
 _HEADS: tuple[tuple[Kind, re.Pattern[str]], ...] = (

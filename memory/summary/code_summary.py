@@ -337,7 +337,9 @@ def _drop_pinned(
     count: Count,
     is_pinned: Callable[[str], bool],
 ) -> None:
-    """Remove lines that only repeat a pin of the view, until all lines fit."""
+    """Remove lines that only repeat a pin of the view, in place, until all lines fit the budget.
+    Only lines in `others` are removed.
+    """
     lines = [finding.line(language) for finding in written.findings]
     lines += chain(written.found, written.stated, *others)
     if sum(map(len, lines)) > MOST_CHARS * max(1, budget):
@@ -455,7 +457,7 @@ def _in_order_of_going(lines: Sequence[str]) -> list[str]:
 
 
 def _words(line: str) -> frozenset[str]:
-    """Return the words of a line; for Chinese, the pairs of characters."""
+    """Return the words of a line. Chinese text gives its pairs of neighbouring characters."""
     words = set(_LONG_WORD.findall(line.casefold()))
     for run in _CHINESE_RUN.findall(line):
         words.update(map("".join, pairwise(run)))

@@ -1,5 +1,5 @@
-"""Turn a model's answer into a summary: read its headings in any form, drop invented figures, cut
-whole lines, and fill the unused room.
+"""Fit a summary that a model wrote into its budget: keep the most important lines, and fill unused
+room with findings that the model left out.
 """
 
 import re

@@ -36,8 +36,8 @@ def figures(line: str) -> tuple[Figure, ...]:
 
 
 def numbers_in(text: str) -> set[float]:
-    """Return every value that the digits of a text may stand for, regardless of the text around
-    them.
+    """Return all values that the digits in a text may stand for. Unlike `figures`, this counts
+    digits of dates, names and the like as well.
     """
     plain = unicodedata.normalize("NFKC", text).replace("’", "'")
     numbers = {figure.value for figure in reading.figures(plain)}

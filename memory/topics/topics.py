@@ -40,7 +40,7 @@ class Topic:
     time: str
 
     def as_json(self) -> dict[str, Any]:
-        """Return the topic as plain JSON, for state."""
+        """Return the topic as plain JSON, the form in which the state keeps it."""
         return {**asdict(self), "message_ids": list(self.message_ids)}
 
     @classmethod

@@ -93,7 +93,7 @@ class Arrival:
 
     @property
     def index(self) -> BaseStore | None:
-        """Return the store whose index lists the thread, None if no store lists it."""
+        """Return the store that lists the thread in its index of threads, None if there is none."""
         return self.store if self.thread_id and self.kept and not self.embedded else None
 
     @property

@@ -73,7 +73,7 @@ class ContextProvider:
 
 @dataclass(frozen=True)
 class ProvidedContext:
-    """The material of one turn, and the reasons for any that is missing."""
+    """The material for one turn, and the reasons why material of some providers is missing."""
 
     materials: Sequence[Material] = ()
     failures: Sequence[Reason] = ()

@@ -52,7 +52,7 @@ class Unsupported(Protocol):
         said: Iterable[float],
         earlier: Iterable[float],
     ) -> list[Figure]:
-        """Return the figures of an answer that the results do not give."""
+        """Return the figures of an answer that the results do not support."""
         ...
 
 

@@ -78,7 +78,7 @@ class ArchiveFiles:
 
     @property
     def encrypts(self) -> bool:
-        """Whether files are encrypted."""
+        """True if the files are encrypted."""
         return self._passphrase is not None
 
     def keep(
