@@ -199,9 +199,9 @@ class Context(Settings):
     def within(self, operator: "Context") -> "Context":
         """Return these settings, limited by an operator's settings.
 
-        A field that only one of them sets has that value. If both set a field, the result has the
-        stricter choice for fields in `STRICTER`, the smaller number for fields in `LIMITS`, and the
-        operator's value for all other fields.
+        If only one of the two sets a field, that value is used. If both set a field, the result has
+        the stricter choice for fields in `STRICTER`, the smaller number for fields in `LIMITS`, and
+        the operator's value for all other fields.
         """
         return self.replace(
             **{name: self._within(name, getattr(operator, name)) for name in operator.fields_set}

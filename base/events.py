@@ -168,7 +168,8 @@ class ModelFallback(TypedDict):
 
 class MessagesRetired(TypedDict):
     """Compacted messages moved from the live transcript to the archive. `Conversation.history`
-    still returns all messages. `messages`: how many moved now. `archived`: how many have in all.
+    still returns all messages. `messages`: how many moved now. `archived`: how many are in the
+    archive now.
     """
 
     type: Literal["messages_retired"]
@@ -454,8 +455,8 @@ class TeamTurn(TypedDict):
 
 
 class VoiceStarted(TypedDict):
-    """A voice of the team is asked, or continues after another voice. Events up to the next event
-    of this type are this voice's; their `voice` names it. `name` and `color` are for display.
+    """A voice of the team is asked, or continues after another voice. Until the next event of this
+    type, events that belong to this voice name it in `voice`. `name` and `color` are for display.
     """
 
     type: Literal["voice_started"]

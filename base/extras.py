@@ -12,8 +12,8 @@ EDITABLE = (CHECKOUT / "pyproject.toml").is_file()
 
 
 def pip_install(what: str, *, checkout: Path = CHECKOUT, python: str = sys.executable) -> str:
-    """Return the command that installs a package for the Python that runs longtable. The command is
-    to be run in the checkout.
+    """Return the command that installs a package for the Python that runs longtable. The command
+    must be run in the checkout.
     """
     own = Path(python)
     program = str(own.relative_to(checkout)) if own.is_relative_to(checkout) else "python"
@@ -27,8 +27,8 @@ def extra_command(
     checkout: Path = CHECKOUT,
     python: str = sys.executable,
 ) -> str:
-    """Return the command that installs an extra. It is to be run in the checkout. It names a path
-    instead of a package, because longtable is on no package index.
+    """Return the command that installs an extra. The command must be run in the checkout. It names
+    a path instead of a package, because longtable is on no package index.
     """
     return pip_install(f"{'-e ' if editable else ''}'.[{extra}]'", checkout=checkout, python=python)
 

@@ -89,7 +89,7 @@ class CallSource:
 
     @classmethod
     def of(cls, values: State, context: Context) -> "CallSource":
-        """Return the source that a thread's state and a run's settings make."""
+        """Return the parts for a thread's state and a run's settings."""
         readings = Readings()
         config = values.get("brief") or {}
         return cls(

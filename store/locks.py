@@ -114,7 +114,7 @@ class ThreadLocks:
         the queue, if it has one already.
 
         Raises `ThreadBusyError` if the thread is in use and the caller may not wait (`wait`), or
-        would wait for itself. Even with `wait=False`, it waits for work that goes on after a turn.
+        would wait for itself. Work that goes on after a turn is waited for even with `wait=False`.
         """
         if not wait:
             await self.wait_for_job(thread_id, how)
@@ -213,8 +213,8 @@ class ThreadLocks:
         job.done.set()
 
     async def relock(self, thread_id: str, how: Execution) -> None:
-        """Take the lease on a thread again, which another process took over while the caller had
-        the lock. Wait for the lease if necessary.
+        """Take the lease on a thread again, after another process took the lease over although the
+        caller has the lock. Wait for the lease if necessary.
         """
         await self._release(thread_id, how)
         await self._take(thread_id, how, wait=True)

@@ -78,9 +78,9 @@ tries again.
 class Outcome:
     """The result of a compaction: a new record, or None with the reasons why there is none.
 
-    If there is a record, `reasons` tells of the attempts that failed before it. `tokens` is the
-    size of the view before the compaction, given only without a record. The breaker (which delays
-    the next attempt) counts from this size.
+    If there is a record, `reasons` tells of the attempts that failed before it. If there is none,
+    `tokens` is the size of the view, and the next attempt waits until the view has grown beyond
+    this size.
     """
 
     record: Compaction | None
@@ -295,11 +295,10 @@ def needs_originals(thread: Thread, call_config: CallConfig) -> bool:
     previous memory.
 
     This is so if a covered message was excluded or included since, or if another strategy wrote the
-    previous memory. The strategy `topics` needs originals only if its topics lack messages;
-    excluded messages are left out without reading any. With a model, every `rebuild_every`-th
-    memory is also made from the originals, so that no error is handed on for ever. But this is done
-    only while the compacted text fits one window of the summariser, because each window costs a
-    call.
+    previous memory. The strategy `topics` needs originals only if its topics lack messages; it can
+    leave out excluded messages without them. With a model, every `rebuild_every`-th memory is also
+    made from the originals, so that no error is handed on for ever. But this is done only while the
+    compacted text fits one window of the summariser, because each window costs a call.
     """
     record = thread.live[0]
     if record is None:
@@ -322,8 +321,8 @@ def needs_originals(thread: Thread, call_config: CallConfig) -> bool:
 
 
 def must_be_remade(thread: Thread, call_config: CallConfig) -> bool:
-    """Return whether the memory must not be continued. True if a message that it covers was
-    excluded or included since, or if another strategy wrote it.
+    """Return whether the memory must not be continued, because a message that it covers was
+    excluded or included since, or because another strategy wrote the memory.
     """
     record = thread.live[0]
     return record is not None and (

@@ -253,8 +253,8 @@ def _coming(call_plan: CallPlan, *, with_answer: bool = True) -> int:
 
 
 def _beside_summary(call_plan: CallPlan) -> tuple[int, int]:
-    """Return the tokens of the pins, and of the query ledger if all uncompacted rounds were
-    compacted.
+    """Return the tokens of the pins, and the tokens that the whole query ledger would have if all
+    rounds were compacted.
     """
     thread = call_plan.thread
     call_config = call_plan.call_config

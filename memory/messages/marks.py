@@ -30,8 +30,8 @@ GIVEN = "given"
 """Mark of an answer or a result that a caller handed in. This thread's model did not make it."""
 
 MATERIAL = "material"
-"""Mark of an answer: how many tokens of the call that gave it were material of context
-providers.
+"""Mark of an answer. Its value is the number of tokens that the material of context providers
+needed in the answer's call.
 """
 
 PRIVATE = "private"

@@ -149,9 +149,10 @@ def claim_of(line: str) -> Claim:
 def _held(claim: Claim, others: Sequence[Claim]) -> bool:
     """Return whether other lines already hold a claim.
 
-    They do if they have half of its figures, or half of its words if it has no figures; only lines
-    count that cite one of the claim's messages, or no message. They also do if any line makes the
-    same claim with one figure changed, or has all words of a claim without figures.
+    They do if they hold half of the claim's figures or, for a claim without figures, half of its
+    words. For this, only lines count that cite one of the claim's messages, or no message. Other
+    lines also hold a claim if one of them makes the same claim with one figure changed, or has all
+    words of a claim without figures.
     """
     near = [
         other for other in others if not other.cited or not claim.cited or other.cited & claim.cited

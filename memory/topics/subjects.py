@@ -73,9 +73,9 @@ def rarity(texts: Iterable[Words]) -> dict[str, float]:
 
 
 def overlap(part: Words, whole: Words, telling: Mapping[str, float]) -> float:
-    """Return the share of `part` that is in `whole`, from 0 to 1, by the weights of its terms times
-    their factors in `telling`. A `part` with little weight in all scores lower, since it proves
-    little.
+    """Return the share of `part` that is in `whole`, from 0 to 1. Each term counts by its weight
+    times its factor in `telling`. The share is reduced if `part` has little weight in total, such
+    as a single word, because so little proves nothing.
     """
     size = sum(weight * telling.get(term, 1.0) for term, weight in part.items())
     shared = sum(

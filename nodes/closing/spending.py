@@ -20,8 +20,8 @@ ENDINGS = ("settle", "prepare")
 
 
 def keep_spending(before: Now, update: Update) -> None:
-    """On a server, write the tokens that the newest turn used to the store. `update` is the update
-    of the turn's last node.
+    """On a server, store how many tokens the newest turn has used. `update` is the update of the
+    turn's last node.
     """
     thread_id = before.thread_id
     runtime = before.runtime
