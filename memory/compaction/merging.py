@@ -1,5 +1,5 @@
-"""Merge the older compactions of a long thread into one, so that the data a turn stores do not grow
-with the number of compactions.
+"""Merge the older compactions of a long thread into a single compaction, so that the data stored by
+a turn do not grow with the number of compactions.
 
 The merged compaction holds all that later memories need: the newest text, the pins, the newest
 lines of the ledger, and the topics as they are now. The original compactions move to a store (they
@@ -72,8 +72,8 @@ def _merge_of_memories(thread: Thread, call_config: CallConfig) -> Merge | None:
 
 
 def _merge_of_results(thread: Thread) -> Merge | None:
-    """Return the merge of the older compactions of results, None if they are too few. The newest
-    one that applies replaces them, because it shrinks all results that the earlier ones shrank.
+    """Return the merge of the older compactions of results, None if they are too few. The newest of
+    them that applies replaces the rest, because it also shrinks all results that these shrank.
     """
     old = [record for record in thread.compactions if is_results(record)][:-KEEP]
     retired = [record for record in old if "merged" not in record]

@@ -235,8 +235,8 @@ def _request(job: Job, summary: str, part: list[str], reason: str) -> Request:
 
 
 def split_input(job: Job, window: int, reason: str = "") -> list[list[str]]:
-    """Split the summariser's input into parts. Each part fits the summariser's window together with
-    prompt, memory and answer. It is a list of texts, one for each message.
+    """Split the summariser's input into parts. A part is a list of texts, one for each message.
+    Each part fits the summariser's window together with prompt, memory and answer.
 
     A single part must fit beside the present memory. If there are several parts, each must fit
     beside a memory that may have grown to its budget. A message longer than a part is cut into

@@ -95,7 +95,8 @@ def pair_calls(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
 
 
 def without_dangling(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
-    """Add an answer to each question that is followed by the next turn's question at once.
+    """Return messages with an answer added to each question that has none, because the next turn's
+    question follows directly.
 
     A cancelled turn leaves its question unanswered, and some providers refuse two messages of the
     user in a row.

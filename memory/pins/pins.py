@@ -191,7 +191,7 @@ def current_pins(pins: Sequence[Pin], *, ended: bool = False) -> list[Pin]:
     """Return the pins that hold, in order. With `ended=True`, return the ended pins too.
 
     A pin whose text is part of another pin of the same message is left out. If the same words were
-    pinned twice, only the newest pin is returned.
+    pinned more than once, only the newest pin is returned.
     """
     by_text: dict[str, list[tuple[str, Pin]]] = {}
     for pin in sorted(pins, key=lambda pin: (pin.by == IN_PASSING, -len(pin.text))):

@@ -175,7 +175,7 @@ def _corrects(claim: Claim, other: Claim) -> bool:
 
 def _is_worth(line: str) -> bool:
     """Return whether a fact of the previous summary is worth carrying on. It must have two content
-    words, a figure, a quote, or a few citations. A note on lines left out is not.
+    words, a figure, a quote, or a few citations. False for a note that lines were left out.
     """
     if left_out_in(line):
         return False

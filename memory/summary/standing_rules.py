@@ -47,8 +47,8 @@ class Standing:
     said: Sequence[Numbered] = ()
 
     def allows(self, line: str) -> bool:
-        """Return whether a line may stay in the summary. False if it repeats an ended pin, unless a
-        pin that the view shows is at least as close to it.
+        """Return whether a line may stay in the summary. False if the line repeats an ended pin,
+        unless it is at least as similar to a pin that the view shows.
         """
         ended = max((_nearness(line, text) for text in self.ended), default=0.0)
         shown = max((_nearness(line, text) for text in self.shown), default=0.0)

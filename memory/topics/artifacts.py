@@ -182,8 +182,8 @@ def _key(unit: str) -> str:
 
 
 def _units(body: str) -> list[str]:
-    """Split a text into units, of which repeated ones are dropped in a merge: a line, or a whole
-    code block or table. (Lines within a block or table may repeat.)
+    """Split a text into units. A unit is a line, or a whole code block or table. A merge drops
+    repeated units, but keeps repeated lines within a block or table.
     """
     units: list[list[str]] = []
     kind = ""

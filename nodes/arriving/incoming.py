@@ -47,8 +47,8 @@ to find its answer.
 
 
 SENT = "__longtable_sent"
-"""Key of a run's config that holds the newest message as the client sent it. The reducer drops a
-message whose id is known, so it may not be in the state.
+"""Key of a run's config that holds the newest message as the client sent it. The state may not have
+this message, because the reducer drops a message whose id is known.
 """
 
 
@@ -312,10 +312,10 @@ def new_messages(
 ) -> list[BaseMessage]:
     """Return the newest messages that no turn has accepted yet, oldest first.
 
-    Before the first turn these are all messages, later the messages after the one that the turn's
-    record notes as `last`. If that message is not noted or gone, the stamps of messages decide.
-    `last` is missing in threads of an earlier version and if this graph is `embedded` in a graph
-    that keeps only the messages; the message is gone if a person removed it.
+    Before the first turn these are all messages. Later they are the messages after the message
+    whose id the turn's record has in `last`. The stamps of messages decide if a person removed that
+    message, or if there is no `last`: in a thread of an earlier version, or if this graph is
+    `embedded` in a graph that keeps only the messages.
     """
     if not turn.get("number") and not embedded:
         return list(messages)

@@ -1,5 +1,5 @@
-"""Record every query of a model in the store: the SQL as asked, the SQL that ran, the columns that
-it read, and how it ended.
+"""Keep a record of every query that a model asks for: the SQL as asked, the SQL that ran, the
+columns that it read, and how it ended. The records are in the threads' store.
 
 There is one entry for each call. Its key is made of the id of the call's message and the call's
 place in the message. If a turn is resumed or replayed, the entry is written anew, and counts the

@@ -137,9 +137,8 @@ def _error(message: ToolMessage) -> Mapping[str, Any] | None:
 
 @dataclass(frozen=True)
 class StoredAnswer:
-    """A tool's answer after its result was stored. `handle`: the handle of the whole result, "" if
-    it was not stored. `failure`: why the result could not be stored, "" if it was or if there is
-    none.
+    """A tool's answer after its result was stored, if it has one. `handle`: the handle of the whole
+    result, "" if none was stored. `failure`: why the result could not be stored, otherwise "".
     """
 
     answer: ToolMessage

@@ -98,7 +98,7 @@ def thread_id_of(runtime: Runtime[Context]) -> str | None:
 
 def retitle(store: BaseStore, thread_id: str, *, titles: Collection[str], first: str) -> None:
     """Give a thread a new title, made from the text `first`, if its present title is one of
-    `titles`: titles made from messages that are no longer in the view.
+    `titles`. These are titles made from messages that are no longer in the view.
     """
     known = entry_of(store, thread_id)
     if known.get("title") in titles:
