@@ -156,8 +156,8 @@ def must_stay(call_plan: CallPlan, message: BaseMessage | None) -> Parts:
 
 
 def newest(messages: Sequence[BaseMessage], count: int) -> list[BaseMessage]:
-    """Return the newest `count` messages. If the newest round begins before them, its user messages
-    before them are returned too.
+    """Return the newest `count` messages. If the newest round is longer than that, return its
+    earlier user messages too.
     """
     tail = list(messages[-count:])
     newest_round = split_rounds(messages)[-1:]

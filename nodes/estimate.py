@@ -143,7 +143,7 @@ class Estimate:
     plans: CallPlans
 
     def __call__(self, now: Now) -> Update:
-        """Add messages that arrived since the last call to the turn, and count the next call."""
+        """Take messages that arrived since the last call into the turn. Count the next call."""
         received, turn = receive(now.turn, now.runtime, look=_asks(now))
         if not received:
             changed = now if turn == now.turn else now.with_turn(turn)

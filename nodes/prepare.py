@@ -48,7 +48,7 @@ class Prepare:
             self.compactor.plans.drop(now.thread_id)
 
     def _retired_after(self, now: Now, outcome: Outcome | None, started: float) -> Update:
-        """Write the messages and compactions that retire now to the store. Return the update that
+        """Move the messages and compactions that retire now into the store. Return the update that
         removes them, together with the update of a compaction made ahead.
         """
         update = compaction_update(now, outcome, started, ahead=True) if outcome else {}

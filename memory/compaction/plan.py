@@ -141,7 +141,7 @@ def rounds_to_keep(
 
     `sizes`: tokens of each round as the view shows it, oldest first. A future round is assumed to
     have the mean size of the newest three rounds, with their results whole. At least one round
-    stays. So many rounds stay that they hold the policy's `keep_messages`, if these fit.
+    stays, and, if they fit, enough rounds to hold the policy's `keep_messages`.
     """
     call_config = call_plan.call_config
     policy = call_config.policy

@@ -403,7 +403,7 @@ def subject_of(*weighted: tuple[str, float], sql: str) -> Words:
 
 
 def enough_for(subject: Words) -> float:
-    """Return the overlap from which on a text is about this subject, too."""
+    """Return the overlap that a text needs at least to be about this subject, too."""
     return SAME_SUBJECT if any(term.startswith(TABLE) for term in subject) else SAME_WORDS
 
 

@@ -35,8 +35,8 @@ _REPORTED = "_reported"
 
 @contextmanager
 def reporting(now: Now) -> Iterator[None]:
-    """Send the event `failed` if a node fails within the block. On a server, then raise an error in
-    place of the original error, which holds only what a client may read.
+    """Send the event `failed` if a node fails within the block. On a server, then replace the
+    original error by one that holds only what a client may read.
     """
     try:
         yield
