@@ -1,3 +1,3 @@
-"""Basics for all other packages: errors, events, settings, redaction, keys of the store. It imports
-no other package of longtable.
+"""Basics for all other packages: errors, events, settings, redaction, keys of the store. This
+package imports no other package of longtable.
 """

@@ -1,12 +1,13 @@
-"""Run one implementation for callers that block and callers that await, and keep bounded caches
-that threads share.
+"""Use one implementation for callers that block and for callers that await. Also bounded caches
+that OS threads can share.
 
-`a_from` makes the awaited twin of a method that blocks; it runs in a bounded pool of threads of our
-own. Code that streams, waits or can be cancelled is written as a coroutine that waits only through
-its `Execution`: `await` runs it on the event loop, `complete` without one.
+`a_from` makes an async version (a twin) of a method that blocks. The twin runs the method in our
+own bounded pool of threads. Code that streams, waits or can be cancelled is written as a coroutine
+that waits only through its `Execution`. `await` runs such a coroutine on the event loop; `complete`
+runs it without an event loop.
 
-LangGraph runs sync nodes in the event loop's default executor. No twin runs in that executor: six
-waiting calls in it kept a turn's nodes from running (8.2 s instead of 0.3).
+LangGraph runs sync nodes in the event loop's default executor. Twins do not use that executor,
+because six waiting calls in it kept a turn's nodes from running (8.2 s instead of 0.3).
 """
 
 import asyncio
@@ -22,7 +23,7 @@ from typing import Any, Generic, ParamSpec, TypeVar, cast
 
 WORKERS = 32
 BACKGROUND = "longtable prepare"
-"""Name of the threads in which work continues after a turn."""
+"""Name of the OS threads in which work continues after a turn."""
 Params = ParamSpec("Params")
 Result = TypeVar("Result")
 
@@ -30,10 +31,10 @@ Result = TypeVar("Result")
 async def in_thread(
     call: Callable[Params, Result], *args: Params.args, **kwargs: Params.kwargs
 ) -> Result:
-    """Run a blocking call in a thread and return its result.
+    """Run a blocking call in an OS thread and return its result.
 
-    If it is cancelled, it still waits for the call to end, so that nothing is written after the
-    caller has moved on.
+    If the awaiting task is cancelled, wait for the call to end all the same, so that the call
+    writes nothing after the task has moved on.
     """
     job = _submitted(partial(contextvars.copy_context().run, partial(call, *args, **kwargs)))
     done = asyncio.wrap_future(job)
@@ -49,7 +50,7 @@ async def in_thread(
 
 
 def a_from(blocking: Callable[Params, Result]) -> Callable[Params, Coroutine[Any, Any, Result]]:
-    """Return the awaited twin of a function or method: `ahistory = a_from(history)`."""
+    """Return an async version of a blocking function or method: `ahistory = a_from(history)`."""
 
     @wraps(blocking)
     async def twin(*args: Params.args, **kwargs: Params.kwargs) -> Result:
@@ -60,15 +61,15 @@ def a_from(blocking: Callable[Params, Result]) -> Callable[Params, Coroutine[Any
 
 @dataclass(frozen=True)
 class Execution:
-    """The way in which a coroutine waits: on the event loop, or blocking if there is none."""
+    """The way in which a coroutine waits: on the event loop if `on_loop`, else by blocking."""
 
     on_loop: bool
 
     async def call(
         self, blocking: Callable[[], Result], awaited: Callable[[], Awaitable[Result]] | None = None
     ) -> Result:
-        """Make a call. On the event loop use its awaited twin, or if it has none, the thread of a
-        node.
+        """Make a call and return its result. On the event loop, await `awaited`; without it, run
+        `blocking` in a thread of the default executor. Otherwise run `blocking` directly.
         """
         return (
             await (awaited() if awaited else asyncio.to_thread(blocking))
@@ -82,7 +83,9 @@ ASYNC = Execution(on_loop=True)
 
 
 def complete(work: Coroutine[Any, Any, Result]) -> Result:
-    """Run a coroutine whose execution is `SYNC`, so that it never suspends."""
+    """Run a coroutine that waits only through `SYNC`, and return its result. Such a coroutine never
+    suspends. Raises `RuntimeError` if it does.
+    """
     try:
         work.send(None)
     except StopIteration as stop:
@@ -103,7 +106,7 @@ def _submitted(work: Callable[[], Result]) -> Future[Result]:
 
 
 def end_idle_threads() -> None:
-    """End the pool's threads, each after its present work. The next call starts new ones."""
+    """End the pool's threads, each after its present work. The next call starts new threads."""
     pool = _pool(os.getpid())
     _pool.cache_clear()
     pool.shutdown(wait=False)
@@ -114,8 +117,8 @@ Value = TypeVar("Value")
 
 
 class BoundedCache(Generic[Key, Value]):
-    """A cache of at most `most` values by key. The oldest are dropped first. Safe to share between
-    threads.
+    """A cache of at most `most` values by key. The values put first are dropped first. It is safe
+    to share between OS threads.
     """
 
     def __init__(self, most: int) -> None:
@@ -129,12 +132,12 @@ class BoundedCache(Generic[Key, Value]):
             return self._made.get(key)
 
     def pop(self, key: Key) -> Value | None:
-        """Return the value of a key and keep it no longer."""
+        """Remove a key and return its value, None if the key is not kept."""
         with self._lock:
             return self._made.pop(key, None)
 
     def put(self, key: Key, value: Value) -> Value:
-        """Keep a value in place of the key's last one, and return it."""
+        """Keep a value under a key, in place of an earlier value, and return the value."""
         with self._lock:
             self._made.pop(key, None)
             self._made[key] = value

@@ -1,4 +1,6 @@
-"""Settings of one run, and an operator's for all runs. Studio draws its form from them."""
+"""The settings of one run. An operator's settings for all runs have the same class. Studio draws
+its form from them.
+"""
 
 import dataclasses
 import math
@@ -32,20 +34,21 @@ LIMITS = {
     "request_timeout",
     "thinking",
 }
-"""Numbers for which an operator's value is the maximum."""
+"""Numeric fields. An operator's value of such a field is the maximum for runs."""
 MOST_TURNS = 10_000
 MOST_SECONDS = 31_536_000
-"""Longest period of a rate limit. The times of an owner's turns are one item of the store. 10,000
-times are 0.5 MB, which are read and written with each turn.
+"""Longest period of a rate limit in seconds (a year). `MOST_TURNS` is the most turns in a period:
+the times of an owner's turns are one item of the store, and 10,000 times are 0.5 MB, which each
+turn reads and writes.
 """
 
 
 @dataclass(frozen=True, kw_only=True)
 class Context(Settings):
-    """Settings of one run; a wrong value raises `ConfigError` naming field, value and what is
-    allowed.
+    """The settings of one run. Raises `ConfigError` if a value is wrong; the error names the field,
+    the value and what is allowed.
 
-    "" stands for a field that was not set: forms send it for one that was left empty.
+    A field with the value "" counts as not set, because forms send "" for a field left empty.
     """
 
     # The upper bounds are far beyond use: a checkpoint takes integers of 64 bits, LangGraph 10,007
@@ -159,7 +162,7 @@ class Context(Settings):
     GONE: ClassVar = {("check_numbers", "mend"): "use 'flag'"}
 
     def __new__(cls, **values: Any) -> Self:
-        """Note which fields were set: a value that equals the default may have been chosen."""
+        """Note which fields were set. A field may be set to its default on purpose."""
         context = super().__new__(cls)
         chosen = frozenset(
             name for name, value in values.items() if value is not None and value != ""
@@ -168,22 +171,22 @@ class Context(Settings):
         return context
 
     def __post_init__(self) -> None:
-        """Take "" for the default, and check every field."""
+        """Replace "" by the field's default, and check every field."""
         for each in dataclasses.fields(self):
             if getattr(self, each.name) == "":
                 object.__setattr__(self, each.name, each.default)
         super().__post_init__()
 
     def replace(self, **changes: Any) -> "Context":
-        """Return a copy with these fields changed. `dataclasses.replace` instead marks every field
-        as set.
+        """Return a copy with these fields changed. Use this instead of `dataclasses.replace`, which
+        would mark every field as set.
         """
         return type(self)(**{**{name: getattr(self, name) for name in self.fields_set}, **changes})
 
     @property
     def fields_set(self) -> frozenset[str]:
-        """The names of the fields that were set. If a copy did not note them: the fields whose
-        value differs from the default.
+        """The names of the fields that were set. If that was not noted (some copies lose it), the
+        names of the fields whose value differs from the default.
         """
         unlike = (
             each.name
@@ -194,10 +197,11 @@ class Context(Settings):
         return frozenset(self.__dict__.get("_fields_set", unlike))
 
     def within(self, operator: "Context") -> "Context":
-        """Return these settings as far as an operator's allow.
+        """Return these settings, limited by an operator's settings.
 
-        For each field the operator set: use the operator's value if this context sets none;
-        otherwise the stricter choice (`STRICTER`), the smaller number, or the operator's value.
+        If only one of the two sets a field, that value is used. If both set a field, the result has
+        the stricter choice for fields in `STRICTER`, the smaller number for fields in `LIMITS`, and
+        the operator's value for all other fields.
         """
         return self.replace(
             **{name: self._within(name, getattr(operator, name)) for name in operator.fields_set}
@@ -219,19 +223,19 @@ class Context(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class RequestLimits(Settings):
-    """Limits of all messages of one request together. They hold where clients come in, not within
-    another graph.
+    """Limits on all messages of one request together. They apply to requests of clients, but not to
+    a graph that runs as a node of another graph.
 
-    One message of `Context.max_message_chars` always passes.
+    A single message of `Context.max_message_chars` characters is always within the limits.
     """
 
     messages: Annotated[int, Field(ge=1, le=1_000_000)] = 60
-    """Messages of one request; the last must be the user's."""
+    """Most messages of one request. The last message must be the user's."""
     chars: Annotated[int, Field(ge=1, le=1_000_000_000)] = 120_000
-    """Characters of their texts."""
+    """Most characters of the texts of these messages together."""
     bytes: Annotated[int, Field(ge=1, le=10_000_000_000)] = 262_144
-    """Bytes with images and tool calls as they are sent (256 KiB). With an earlier talk that a
-    request hands in, 32 times as many.
+    """Most bytes of these messages as they are sent, with images and tool calls (256 KiB). A
+    request that hands in an earlier conversation may have 32 times as many.
     """
 
 
@@ -239,8 +243,8 @@ def requester(user: object, claimed: str | None) -> str | None:
     """Return the owner of a request: the identity that the server's authentication found, or
     `claimed` if the server has no authentication.
 
-    `user`: the server's data on the sender. A sender that is not authenticated is nobody, whatever
-    the request claims.
+    `user`: the server's data on the sender. If the server has authentication and the sender is not
+    authenticated, the owner is None, whatever the request claims.
     """
     if user is None or type(user).__module__ == "langgraph_api.auth.noop":
         # Agent Server's, where it authenticates nobody

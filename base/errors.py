@@ -1,7 +1,7 @@
-"""Every error longtable raises on purpose: one base, a flat tree.
+"""All errors that longtable raises on purpose. They have one base class.
 
 Each error has three audiences. The developer and the log read `str(error)`: the expected value, the
-actual one, and what to do. A program reads `error.code` and the attributes. A person reads
+actual value, and what to do. A program reads `error.code` and the attributes. A person reads
 `error.user_text(language)`: one short sentence without internals (no SQL, path, URL, key or stack).
 
     LongtableError
@@ -83,8 +83,8 @@ from longtable.base.redaction import redacted
 
 
 class Reason(TypedDict):
-    """The reason why something failed or went wrong: a code for programs, and words for a model or
-    a person.
+    """The reason why something failed or went wrong. `code` is for programs, `message` for a model
+    or a person.
     """
 
     code: str
@@ -103,7 +103,7 @@ class LongtableError(Exception):
     """Base of every error this package raises on purpose."""
 
     code: ClassVar[str] = "error"
-    """The class name in snake case, unless the class sets another."""
+    """The class name in snake case without "Error", unless the class sets another code."""
     language: str = ""
     """The person's language, if it is known when the error is raised."""
 
@@ -118,8 +118,8 @@ class LongtableError(Exception):
         super().__init__(*(redacted(each) if isinstance(each, str) else each for each in args))
 
     def user_text(self, language: str = "en") -> str:
-        """Return one short sentence for the person, in `language` ("en" or "zh"; others read
-        English).
+        """Return one short sentence for the person. `language` is "en" or "zh"; any other value
+        gives English.
         """
         keys = (
             self.sentence,
@@ -130,12 +130,12 @@ class LongtableError(Exception):
 
     @property
     def sentence(self) -> str:
-        """Return the key of its sentence in `error_sentences.toml`."""
+        """Return the key of the error's sentence in `error_sentences.toml`."""
         return self.code
 
     def dict(self) -> dict[str, str]:
-        """Return the form in which Agent Server sends an error raised outside the nodes: in both
-        languages if the person's is unknown.
+        """Return the JSON that Agent Server sends for an error raised outside the nodes. The
+        sentence is in the person's language, or in English and Chinese if that is unknown.
         """
         languages = [self.language] if self.language else ["en", "zh"]
         return {
@@ -146,22 +146,24 @@ class LongtableError(Exception):
 
 
 class RunFailedError(RuntimeError):
-    """Error that replaces another one when it leaves a run on a server. Its text is the sentence
-    for the person, as servers pass on the text of this base.
+    """The error that clients of a server see in place of the error that ended a run. Its text is
+    the sentence for the person, because servers pass the text of an error on to their clients.
 
-    If it replaces a typed error, it is also an instance of that class and has its attributes. The
-    developer's text goes to the log.
+    If it replaces a `LongtableError`, it is also an instance of that error's class and has the same
+    attributes. The developer's text goes to the log.
     """
 
     code: str
 
     def dict(self) -> dict[str, str]:
-        """Return the form in which Agent Server sends the error."""
+        """Return the JSON that Agent Server sends for the error."""
         return {"error": type(self).__name__, "message": str(self), "code": self.code}
 
 
 def client_error(error: Exception, text: str, code: str) -> RunFailedError:
-    """Return the error that leaves a run on a server, with `text` for the person."""
+    """Return the `RunFailedError` that replaces `error` when a run on a server fails. `text`: the
+    sentence for the person.
+    """
     kind = type(error)
     typed = isinstance(error, LongtableError)
     bases = (RunFailedError, kind) if typed else (RunFailedError,)
@@ -173,10 +175,11 @@ def client_error(error: Exception, text: str, code: str) -> RunFailedError:
 
 
 class ConfigError(LongtableError):
-    """A setting is wrong or missing; the message names it and says what is allowed.
+    """A setting is wrong or missing. The message names the setting and says what is allowed.
 
-    `name` and `wanted` are for the person, and never repeat input of a client. `says`: the key of
-    another sentence in `error_sentences.toml`.
+    `name` (of the setting) and `wanted` (the allowed values) are for the sentence to the person;
+    they never repeat input of a client. `says`: the key of another sentence in
+    `error_sentences.toml`.
     """
 
     def __init__(self, message: str, *, name: str = "", wanted: str = "", says: str = "") -> None:
@@ -191,9 +194,10 @@ class ConfigError(LongtableError):
 
 
 class UnknownSettingError(ConfigError):
-    """There is no setting of this name. A person is told the name only if it consists of letters
-    and underscores, because a client may send anything. `near`: the most similar setting, "" if
-    there is none.
+    """There is no setting of this name.
+
+    The sentence for the person has the name only if it consists of letters and underscores, because
+    a client may send anything. `near`: the most similar setting, "" if there is none.
     """
 
     code = ConfigError.code
@@ -210,9 +214,7 @@ class UnknownSettingError(ConfigError):
 
 
 def check_type(name: str, value: object, kind: type, *, optional: bool = False) -> None:
-    """Raise `ConfigError` for an argument of another type. None is allowed if the argument is
-    optional.
-    """
+    """Raise `ConfigError` if an argument is not of type `kind`. None is allowed if `optional`."""
     if not isinstance(value, kind) and not (optional and value is None):
         raise ConfigError(
             f"{name} must be {kind.__name__}{' or None' * optional}, found {type(value).__name__}"
@@ -220,8 +222,8 @@ def check_type(name: str, value: object, kind: type, *, optional: bool = False) 
 
 
 class MissingExtraError(ConfigError):
-    """An optional part is not installed; the message names its extra and the command that installs
-    it.
+    """An optional part of longtable is not installed. The message names the extra and the command
+    that installs it.
     """
 
     def __init__(self, what: str, extra: str, *, instead: str = "") -> None:
@@ -236,7 +238,7 @@ AWAITED = (
     "this store belongs to an event loop: call what is awaited there (aask, astream, ainvoke ...),"
     " or use one from `open_persistence`"
 )
-"""Text of the error if a call would block the event loop that it waits for."""
+"""Text of the error if a blocking call would wait for the very event loop that it blocks."""
 
 
 # -- what a person sent ----------------------------------------------------------------------------
@@ -291,10 +293,11 @@ class MessageTooLongError(InputError):
 
 
 class HistoryMessageTooLongError(InputError):
-    """A message of handed-in history is longer than the model's limit could ever take; nothing was
-    written. Sizes in characters.
+    """A message of a history that a caller handed in is longer than any input that the model's
+    limit allows; nothing was written.
 
-    `place`: its place in the input, from 1. `role`: the role of its author.
+    `size` and `limit` are in characters. `place`: the message's place in the input, from 1. `role`:
+    the role of its author.
     """
 
     def __init__(self, *, place: int, role: str, size: int, limit: int) -> None:
@@ -311,7 +314,7 @@ class HistoryMessageTooLongError(InputError):
 
 class RequestLimitError(InputError):
     """The messages of one request together are over a limit; nothing was written. `size` and
-    `limit` in the unit of its class.
+    `limit` are in the error class's `unit`.
     """
 
     unit: ClassVar[str] = "parts"
@@ -367,7 +370,7 @@ class RateLimitedError(InputError):
 
 
 class InvalidTextError(InputError):
-    """The message holds lone surrogates, which are no text."""
+    """The message holds lone surrogates (halves of a UTF-16 pair), which are not valid text."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -377,8 +380,8 @@ class InvalidTextError(InputError):
 
 
 class WrongRoleError(InputError):
-    """A message of the input is not from the user, the model or a tool, or the last one is not from
-    the user.
+    """A message of the input has a role that is not allowed. Either it is not a message of the
+    user, the model or a tool, or it is the last message and not the user's.
     """
 
     def __init__(self, *, role: str) -> None:
@@ -391,8 +394,8 @@ class WrongRoleError(InputError):
 
 
 class NotPrivateError(InputError):
-    """Cells must be withheld from the model, but the thread has turns in which the model was shown
-    cells; nothing was written.
+    """The privacy setting withholds cells from the model, but the model was shown cells in earlier
+    turns of the thread; nothing was written.
     """
 
     def __init__(self) -> None:
@@ -409,7 +412,9 @@ TOOLS = "the tools"
 
 
 class ContextTooLargeError(InputError):
-    """The text that must be sent word for word does not fit the model's limit. Sizes in tokens."""
+    """The text that must be sent word for word does not fit the model's limit. `need` and `budget`
+    are in tokens.
+    """
 
     def __init__(self, *, need: int, budget: int, what: str = THE_MESSAGE) -> None:
         super().__init__(
@@ -442,7 +447,7 @@ class ThreadNotFoundError(LongtableError):
 
 
 class TurnPendingError(LongtableError):
-    """A turn was interrupted and must be finished first."""
+    """The thread has an interrupted turn, which must be finished first."""
 
     def __init__(self, thread_id: str) -> None:
         super().__init__(
@@ -453,8 +458,8 @@ class TurnPendingError(LongtableError):
 
 
 class WrongDecisionError(LongtableError):
-    """An answer does not fit the question that a turn waits for. The question is still open;
-    nothing was written.
+    """A person's answer or decision does not fit the question that a turn waits for. The question
+    is still open; nothing was written.
     """
 
 
@@ -472,9 +477,9 @@ class NothingAskedError(LongtableError):
 class ThreadBusyError(LongtableError):
     """Another run works on the thread.
 
-    `stored`: False if nothing of this run was written. True if its message is in the thread and
-    another run continued from there. None if the other run came while the message was being
-    written: the history shows whether it is there.
+    `stored` is False if this run wrote nothing. It is True if this run's message is in the thread
+    and the other run continued from there. It is None if the other run came while the message was
+    being written; the thread's history then shows whether the message is there.
     """
 
     def __init__(self, thread_id: str, *, stored: bool | None = False) -> None:
@@ -538,7 +543,7 @@ class UnknownMessageError(LongtableError):
 
 
 class EditRefusedError(LongtableError):
-    """An edit of a message in the thread's state cannot hold; nothing was written."""
+    """An edit of a message in the thread's state is not possible; nothing was written."""
 
 
 class UnknownPinError(LongtableError):
@@ -577,13 +582,14 @@ class UndoTooFarError(LongtableError):
 
 
 class PersistenceError(LongtableError):
-    """The file that keeps the threads cannot be opened or written."""
+    """The file or server that keeps the threads cannot be opened, read or written."""
 
 
 class DamagedThreadError(PersistenceError):
     """The stored data of one thread cannot be read.
 
-    Other threads are unaffected; this one can be deleted, or forked from its readable turns.
+    Other threads are not affected. The damaged thread can be deleted, or a new thread can be made
+    of its readable turns (a fork).
     """
 
     def __init__(self, thread_id: str, *, what: str, why: str) -> None:
@@ -599,8 +605,8 @@ class DamagedThreadError(PersistenceError):
 
 
 class LostMessagesError(DamagedThreadError):
-    """Rows of a thread are gone from the store, and some of its messages with them. The error says
-    how many messages there were, and how many are found.
+    """Rows of a thread are gone from the store, and some of the thread's messages with them.
+    `wanted`: how many messages the thread had. `found`: how many are in the store.
     """
 
     def __init__(self, thread_id: str, *, wanted: int, found: int, **_: object) -> None:
@@ -620,7 +626,7 @@ class LostMessagesError(DamagedThreadError):
 
 
 class NewerStoreError(PersistenceError):
-    """The store was written by a later version of longtable; nothing was changed in it."""
+    """The store was written by a later version of longtable; nothing in the store was changed."""
 
     def __init__(self, *, found: int, known: int) -> None:
         super().__init__(
@@ -632,8 +638,8 @@ class NewerStoreError(PersistenceError):
 
 
 class StoreKeyError(PersistenceError):
-    """The store is encrypted and the key is missing or wrong, or the store is not encrypted and a
-    key was given.
+    """The key does not fit the store. Either the store is encrypted and the key is missing or
+    wrong, or the store is not encrypted but a key was given.
     """
 
 
@@ -647,8 +653,8 @@ class UnknownArchiveError(LongtableError):
 
 
 class ArchiveGapError(PersistenceError):
-    """Requested messages are missing in the archive. `missing`: their numbers in the transcript, as
-    (first, last).
+    """Requested messages are missing in the archive. `missing`: the gaps, each as (first, last)
+    number in the transcript.
     """
 
     def __init__(self, missing: list[tuple[int, int]], *, what: str = "messages") -> None:
@@ -664,7 +670,7 @@ class ArchiveGapError(PersistenceError):
 
 
 class ArchiveFormatError(PersistenceError):
-    """A message has content that cannot be archived, or an archived message cannot be read; nothing
+    """A message has content that cannot be archived, or an archived message cannot be read. Nothing
     was written.
     """
 
@@ -673,11 +679,11 @@ class ArchiveFormatError(PersistenceError):
 
 
 class RecallRefusedError(LongtableError):
-    """The arguments of a recall can find nothing; the message tells the model how to ask."""
+    """The arguments of a call of recall are not usable. The message tells the model how to ask."""
 
 
 class PinRefusedError(LongtableError):
-    """A model asked to make or end a pin, and this is not allowed; the message says why."""
+    """A model asked to make or end a pin, but this is not allowed. The message says why."""
 
 
 # -- the database ----------------------------------------------------------------------------------
@@ -694,16 +700,16 @@ Problem = Literal[
     "unavailable",
     "other",
 ]
-"""The kind of fault in a query, the same for every engine and wording."""
+"""The kind of fault in a query. It is the same for all engines, whatever their error texts say."""
 
 
 class DatabaseError(LongtableError):
-    """Base of all errors of the database side."""
+    """Base of all errors about the database that is asked, and about queries."""
 
     problem: Problem = "other"
     line: int | None = None
-    """Line and column of the fault in the SQL as it was asked, both from 1. None if they are not
-    known.
+    """Line of the fault in the SQL as the model wrote it, from 1; None if it is not known. `column`
+    likewise.
     """
     column: int | None = None
     nearest: tuple[str, ...] = ()
@@ -765,12 +771,12 @@ class QueryFailedError(DatabaseError):
 
 
 class UnknownTableError(QueryRefusedError, QueryFailedError):
-    """No table of this name can be read: missing or not permitted; we do not reveal which."""
+    """No table of this name can be read. Whether it is missing or not permitted is not revealed."""
 
 
 class QueryTimeoutError(DatabaseError):
-    """The statement ran longer than allowed. The error has the seconds, and says whether its
-    process had to be killed.
+    """The statement ran longer than allowed. `limit_s`: the seconds allowed. `killed`: True if the
+    process that ran the query had to be killed.
     """
 
     problem = "too_slow"
@@ -785,8 +791,8 @@ class QueryTimeoutError(DatabaseError):
 
 
 class ConnectionWaitError(DatabaseError):
-    """No connection to the server came free in time: the query never began. The error has the
-    seconds waited, and the number of connections.
+    """No connection to the database server became free in time, so the query was not started.
+    `waited_s`: the seconds waited. `connections`: the number of connections.
     """
 
     problem = "unavailable"
@@ -811,8 +817,8 @@ class TooManyRowsError(DatabaseError):
 
 
 class ResultTooLargeError(DatabaseError):
-    """The result, or one value or row of it, is larger than allowed (bytes). Nothing of it is
-    returned.
+    """The result, or one of its rows or values, is larger than `limit` bytes. Nothing of the result
+    is returned.
     """
 
     problem = "too_big"
@@ -823,16 +829,14 @@ class ResultTooLargeError(DatabaseError):
 
 
 class QueryMemoryError(ResultTooLargeError):
-    """The engine would need more memory for the query than it may have. Sizes in bytes."""
+    """The engine would need more memory for the query than `limit` bytes."""
 
     def __init__(self, *, limit: int) -> None:
         super().__init__(limit=limit, what="the query's memory")
 
 
 class TempSpaceError(ResultTooLargeError):
-    """The engine would need more temporary space on disk for the query than it may have. Sizes in
-    bytes.
-    """
+    """The engine would need more temporary space on disk for the query than `limit` bytes."""
 
     def __init__(self, *, limit: int) -> None:
         super().__init__(limit=limit, what="the query's temporary space")
@@ -857,8 +861,8 @@ class QueryCancelledError(DatabaseError):
 
 
 class ProviderError(LongtableError):
-    """The model's provider did not answer. The turn can be resumed; nothing of the thread is
-    lost.
+    """The model's provider gave no answer that can be used. The turn can be resumed, and nothing of
+    the thread is lost.
     """
 
 
@@ -868,13 +872,13 @@ class ProviderAuthError(ProviderError):
 
 class ProviderQuotaError(ProviderError):
     """The account at the provider is empty or over its quota (402, or 429 with
-    `insufficient_quota`): waiting does not help.
+    `insufficient_quota`). Waiting does not help.
     """
 
 
 class ProviderRateLimitedError(ProviderError):
-    """The provider asks to wait (429). `retry_after` in seconds, None if the provider does
-    not say.
+    """The provider asks to wait (429). `retry_after`: how many seconds to wait, None if the
+    provider does not say.
     """
 
     def __init__(self, message: str, *, retry_after: float | None) -> None:
@@ -887,8 +891,8 @@ class ProviderRateLimitedError(ProviderError):
 
 
 class ProviderUnavailableError(ProviderError):
-    """The provider cannot be reached, failed (5xx), or broke the stream. `retry_after` in seconds,
-    if the provider says when to ask again.
+    """The provider cannot be reached, failed (5xx), or broke the stream. `retry_after`: after how
+    many seconds to ask again, None if the provider does not say.
     """
 
     def __init__(self, message: str, *, retry_after: float | None = None) -> None:
@@ -899,9 +903,9 @@ class ProviderUnavailableError(ProviderError):
 class ProviderRefusedError(ProviderError):
     """The provider refused the request (another 4xx).
 
-    `content`: it was refused for the content of its messages, so the turn is closed. `left_out`:
-    its messages were left out of the view. If the call is refused even without earlier refused
-    messages, nothing more is removed from the view.
+    `content`: True if it refused the content of the messages; then the turn is closed. `left_out`:
+    True if this turn's messages were therefore left out of the view. It is False if a call was
+    refused even without the messages refused earlier; then nothing more is removed from the view.
     """
 
     def __init__(self, message: str, *, content: bool = False, left_out: bool = False) -> None:
@@ -917,8 +921,8 @@ class ProviderRefusedError(ProviderError):
 
 
 class ProviderProtocolError(ProviderError):
-    """The server answered, but not in the protocol its client speaks: no model server, or a wrong
-    URL.
+    """The server answered, but not in the protocol that the client speaks. It may be no model
+    server, or the URL may be wrong.
     """
 
 

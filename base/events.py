@@ -1,7 +1,7 @@
-"""The events of a run while it works: the payloads of the custom stream, each a plain dict with a
-`type`.
+"""The events that a run emits while it works. Each is a plain dict with a `type`, and a payload of
+LangGraph's custom stream.
 
-`Conversation.stream` yields these, and besides them `token`, `reasoning` and `answer`.
+`Conversation.stream` yields these events, and also `token`, `reasoning` and `answer`.
 """
 
 from collections.abc import Iterable
@@ -20,19 +20,21 @@ class UsageParts(TypedDict):
     memory: int
     messages: int
     passed: NotRequired[int]
-    """Material that context providers added to this call alone. Present only if they added any."""
+    """Tokens of the material that context providers added to this call only. Present only if they
+    added any.
+    """
 
 
 class UsageFigures(TypedDict):
-    """Tokens of the next call. `total` and `parts` in counted tokens; `calibrated` in the
-    provider's: total x ratio.
+    """Tokens of the next call. `total` and `parts` are tokens as we count them. `calibrated` is an
+    estimate in the provider's tokens: total x ratio.
     """
 
     total: int
     calibrated: int
     ratio: float
-    """The provider's tokens for each counted token, according to its reports. 1 if it reports
-    fewer, or nothing.
+    """How many of the provider's tokens one counted token stands for, according to the provider's
+    reports. It is 1 if the provider reports fewer tokens than counted, or reports nothing.
     """
     limit: int
     fraction: float
@@ -46,8 +48,8 @@ class UsageFigures(TypedDict):
     estimated: bool
     """Whether the counts are estimates, because the tokenizer's data could not be read."""
     of_team: NotRequired[bool]
-    """Whether the figures are those of one call that stands for all personas, whichever is asked.
-    This is so in a mode that keeps secrets.
+    """True if the figures are those of one call that stands for all personas, whichever of them is
+    asked. A mode that keeps secrets reports in this way.
     """
 
 
@@ -64,15 +66,17 @@ class ReportedTokens(TypedDict):
 
 
 class ContextUsage(UsageFigures):
-    """Counted before each model call."""
+    """The size of a model call, counted before the call."""
 
     type: Literal["context_usage"]
     voice: NotRequired[str]
-    """The persona that is asked if there is a team."""
+    """Id of the persona that is asked. Present only if there is a team."""
 
 
 class ContextCompressed(TypedDict):
-    """Rounds were compacted. Tokens of the whole next call before and after."""
+    """Rounds were compacted. `original_tokens` and `compressed_tokens` are the sizes of the whole
+    next call before and after the compaction.
+    """
 
     type: Literal["context_compressed"]
     id: str
@@ -82,48 +86,52 @@ class ContextCompressed(TypedDict):
     strategy: str
     method: Literal["model", "fallback"]
     writer: str
-    """Who wrote it: the name of the model, or "code"."""
+    """Who wrote the memory: the name of the model, or "code"."""
     why_by_code: str
-    """Why code wrote it and not a model, in a sentence. "" if a model wrote it."""
+    """Why code and not a model wrote the memory, in a sentence. "" if a model wrote it."""
     input: int
     output: int
-    """Tokens of the summariser's calls for it, including calls whose text was refused."""
+    """Tokens of the summariser's calls (`input` and `output`), including calls whose text was
+    refused.
+    """
     coverage: float
-    """Tokens of text the writer saw / tokens of text compacted."""
+    """Share of the compacted text, in tokens, that the writer of the memory saw."""
     rebuilt: bool
-    """The memory was made from the originals, not from the one before."""
+    """True if the memory was made from the original messages, not from the previous memory."""
     ahead: bool
-    """It was made after the answer, for the next turn."""
+    """True if the compaction was made after an answer, for the next turn."""
     reasons: list[Reason]
-    """Failures on the way: drafts that the gate refused, a summariser that failed, an archive file
-    that was not written.
+    """Failures before the success: drafts that the gate refused, a summariser that failed, an
+    archive file that was not written.
     """
     ms: int
     kind: NotRequired[Literal["results"]]
-    """Present if only results of tools shrank to their heads. `messages` counts them, and no
-    summary was made.
+    """Present if no summary was made, and only results of tools shrank to their heads. Then
+    `messages` is the number of these results.
     """
     topics: NotRequired[dict[str, str]]
-    """Titles, by id, of the topics that it changed: it filed messages into them, or took excluded
-    messages out.
+    """Titles, by id, of the topics that the compaction changed: it filed messages into them, or
+    took excluded messages out.
     """
     archive: NotRequired[str]
     """Key of the file that holds the compacted messages: `Conversation.archive_file(key)`."""
 
 
 class ContextCompactionSkipped(TypedDict):
-    """A compaction was due and did not happen; the view before it stays."""
+    """A compaction was due but did not succeed. The view stays as it was."""
 
     type: Literal["context_compaction_skipped"]
     reasons: list[Reason]
     input: NotRequired[int]
     output: NotRequired[int]
-    """Tokens of the summariser's calls whose text was refused. Present only if there were any."""
+    """Tokens of the summariser's calls (`input` and `output`) whose text was refused. Both are
+    present only if there were such calls.
+    """
 
 
 class PassedMaterial(TypedDict):
-    """Material that one context provider added to a call. `tokens` include the text around it.
-    `ms`: the time that the provider took.
+    """Material that one context provider added to a call. `tokens` is the size of the whole message
+    with the material. `ms`: the time that the provider took.
     """
 
     source: str
@@ -135,8 +143,8 @@ class PassedMaterial(TypedDict):
 
 
 class ContextPassed(TypedDict):
-    """Context providers were asked for a call, the `call`th of its turn. `left_out`: providers that
-    failed or were slow, or whose material had no room.
+    """Context providers were asked for material for a model call. `call`: number of the call within
+    its turn. `left_out`: providers that failed or were slow, or whose material had no room.
     """
 
     type: Literal["context_passed"]
@@ -149,7 +157,8 @@ class ModelRetry(TypedDict):
     """A model did not answer and is asked again after `wait_s` seconds. `code`: the code of the
     error.
 
-    With the code "thread_busy" another run took the thread over, and the turn begins again.
+    The code "thread_busy" means that another run took the thread over, and that the turn begins
+    again.
     """
 
     type: Literal["model_retry"]
@@ -158,13 +167,12 @@ class ModelRetry(TypedDict):
     wait_s: float
     code: str
     in_place: NotRequired[bool]
-    """Whether the turn continues from where it was, with its queries so far, and does not begin
-    again.
+    """True if the turn continues where it was, with its queries so far, instead of beginning again.
     """
 
 
 class ModelFallback(TypedDict):
-    """A model did not answer, and the next in line is asked."""
+    """A model did not answer, and the next model in line (`fallback`) is asked instead."""
 
     type: Literal["model_fallback"]
     model: str
@@ -173,8 +181,9 @@ class ModelFallback(TypedDict):
 
 
 class MessagesRetired(TypedDict):
-    """Compacted messages left the live transcript for the archive; `Conversation.history` still has
-    them all.
+    """Compacted messages moved from the live transcript to the archive. `Conversation.history`
+    still returns all messages. `messages`: how many moved now. `archived`: how many are in the
+    archive now.
     """
 
     type: Literal["messages_retired"]
@@ -183,7 +192,7 @@ class MessagesRetired(TypedDict):
 
 
 class Recall(TypedDict):
-    """Originals were brought back for this call. `turns`: where they come from."""
+    """Original messages were brought back for this call. `turns`: the turns they come from."""
 
     type: Literal["recall"]
     query: str
@@ -193,10 +202,10 @@ class Recall(TypedDict):
 
 
 class PinsChanged(TypedDict):
-    """Words of the user were pinned, or the user's words ended pins. `/pins` lists pins and
-    restores one.
+    """Words of the user were pinned, or words of the user ended pins. The command `/pins` lists
+    pins, and can restore a pin.
 
-    `by`: "model", "heuristic" (code found it, said in passing).
+    `by`: "model", or "heuristic" for words said in passing that code found.
     """
 
     type: Literal["pins_changed"]
@@ -214,7 +223,7 @@ class ToolStarted(TypedDict):
 
 
 class ToolFinished(TypedDict):
-    """A tool other than a query ended. `error` is the text the model got."""
+    """A tool other than a query ended. `error` is the error text that the model was given."""
 
     type: Literal["tool_finished"]
     call_id: str
@@ -225,7 +234,7 @@ class ToolFinished(TypedDict):
 
 
 class QueryStarted(TypedDict):
-    """A query begins; `sql` is the text the model asked for."""
+    """A query begins. `sql` is the text as the model wrote it."""
 
     type: Literal["query_started"]
     call_id: str
@@ -234,8 +243,8 @@ class QueryStarted(TypedDict):
 
 
 class QueryFinished(TypedDict):
-    """A query ended. On success: the SQL as run, and the whole result as the person gets it (cells
-    are JSON values).
+    """A query ended. If it succeeded, the event holds the SQL as it ran, and the whole result as
+    the person gets it; cells are JSON values.
     """
 
     type: Literal["query_finished"]
@@ -249,27 +258,29 @@ class QueryFinished(TypedDict):
     rows: NotRequired[list[list[Any]]]
     row_count: NotRequired[int]
     handle: NotRequired[str]
-    """Where a result store keeps the whole result: `Conversation.result(handle)`."""
+    """The name under which the result store keeps the whole result; see
+    `Conversation.result(handle)`.
+    """
     not_kept: NotRequired[str]
-    """Why the result store could not keep it."""
+    """Why the result store could not keep the result."""
     error: NotRequired[str]
     problem: NotRequired[Problem]
-    """The kind of fault, the same for every engine. The next fields tell the place in the SQL as
-    asked, and the names probably meant.
+    """The kind of fault, the same for every engine. `line` and `column` are the place of the fault
+    in the SQL as the model wrote it; `nearest` are names that were probably meant.
     """
     rule: NotRequired[str]
-    """Which rule of a wall refused it."""
+    """Which rule of a wall refused the query."""
     line: NotRequired[int]
     column: NotRequired[int]
     nearest: NotRequired[list[str]]
 
 
 class ChartShown(TypedDict):
-    """A chart is to be drawn: a checked Vega-Lite spec without data, for the result that the handle
-    names.
+    """A chart is to be drawn. `spec` is a checked Vega-Lite spec without data. `handle` names the
+    result that it shows.
 
-    `Conversation.chart(handle, spec)` gives its rows, and draws it. `notes` say which data are left
-    out or added up.
+    `Conversation.chart(handle, spec)` adds the result's rows to the spec and draws it. `notes` say
+    which data are left out or added up.
     """
 
     type: Literal["chart"]
@@ -280,20 +291,20 @@ class ChartShown(TypedDict):
 
 
 class UnsupportedNumbers(TypedDict):
-    """Figures of the answer, as written, that do not follow from a result of its turn, directly or
-    by one step. This event comes after the tokens.
+    """Figures of the answer, as written, that no result of the turn holds and that do not follow
+    from a result by one step of calculation. This event comes after the answer's tokens.
     """
 
     type: Literal["unsupported_numbers"]
     turn: int
     figures: list[str]
     failure: NotRequired[str]
-    """Why the check could not be made. If it could not, there are no figures."""
+    """Why the figures could not be checked. Then `figures` is empty."""
 
 
 class SchemaChanged(TypedDict):
-    """The database's schema has changed since the turn before. Tables are given by name; for a
-    large schema, only the tables that the conversation was told of.
+    """The database's schema has changed since the previous turn. The lists hold names of tables;
+    for a large schema, only of tables that the conversation was told about.
     """
 
     type: Literal["schema_changed"]
@@ -303,8 +314,8 @@ class SchemaChanged(TypedDict):
 
 
 class AuditFailed(TypedDict):
-    """The store did not accept the audit entries for this number of calls. The turn goes on.
-    `failure`: the error's class.
+    """The store did not accept the audit entries of some calls. The turn goes on. `calls`: the
+    number of these calls. `failure`: the class of the error.
     """
 
     type: Literal["audit_failed"]
@@ -313,8 +324,8 @@ class AuditFailed(TypedDict):
 
 
 class ActionRequest(TypedDict):
-    """One call that waits for a person's decision: the tool, its arguments, and why the person is
-    asked.
+    """One tool call that waits for a person's decision. `name` is the tool, `args` its arguments,
+    `description` why the person is asked.
     """
 
     name: str
@@ -323,15 +334,15 @@ class ActionRequest(TypedDict):
 
 
 class ReviewConfig(TypedDict):
-    """Which decisions an action allows."""
+    """Which decisions a person may take on an action."""
 
     action_name: str
     allowed_decisions: list[Literal["approve", "edit", "reject"]]
 
 
 class ApprovalRequested(TypedDict):
-    """Calls wait for a person's decision, one for each action, in order:
-    `Conversation.resume(decisions)`. Nothing of them has run.
+    """Tool calls wait for a person's decisions, and none of them has run. Pass one decision for
+    each action, in order, to `Conversation.resume(decisions)`.
     """
 
     type: Literal["approval_requested"]
@@ -340,8 +351,8 @@ class ApprovalRequested(TypedDict):
 
 
 class InputRequested(TypedDict):
-    """A tool waits for an answer (it called `interrupt`): `Conversation.resume(answer)`. `value` is
-    its question.
+    """A tool asked a person a question (it called `interrupt`) and waits for the answer; pass it to
+    `Conversation.resume(answer)`. `value` is the question.
     """
 
     type: Literal["input_requested"]
@@ -359,8 +370,10 @@ class ThreadWaiting(TypedDict):
 
 
 class Steered(TypedDict):
-    """A message arrived while a turn was running. To the reader of that turn this says that the
-    message joined the turn, to the sender that it is on its way there.
+    """A message arrived while a turn was running.
+
+    In the stream of that turn, the event means that the message has joined the turn. In the stream
+    of the message's sender, it means that the message is on its way to the turn.
     """
 
     type: Literal["steered"]
@@ -370,8 +383,8 @@ class Steered(TypedDict):
 
 
 class Failed(TypedDict):
-    """The run failed; this is the last event. It holds the text that a person may be told, for
-    readers of the stream alone.
+    """The run failed; this is the last event. It holds a text that a person may be told, for
+    clients that only read the stream.
     """
 
     type: Literal["failed"]
@@ -382,7 +395,7 @@ class Failed(TypedDict):
     message.
     """
     retry_after: float | None
-    """Seconds after which another try may help, if known."""
+    """Seconds after which another try may help, None if not known."""
 
 
 class Token(TypedDict):
@@ -393,8 +406,8 @@ class Token(TypedDict):
 
 
 class ReasoningEvent(TypedDict):
-    """A piece of the model's reasoning, as it streams; no part of the answer.
-    `metadata_of(message).reasoning` has it whole.
+    """A piece of the model's reasoning, as it streams. It is not part of the answer.
+    `metadata_of(message).reasoning` has the whole reasoning.
     """
 
     type: Literal["reasoning"]
@@ -416,21 +429,21 @@ TurnStatus = (
     ]
     | Notice
 )
-"""After `overflow` and `again` the call is counted and made once more. `refused`: the input was
-refused. `failed`: the provider refused the request. A status of `Notice` is the code of the notice
-that takes the place of the answer.
+"""The status of a turn. `overflow` and `again`: the model call is counted and made once more.
+`refused`: the input was refused. `failed`: the provider refused the request. A value of `Notice` is
+the code of the notice that takes the place of the answer.
 """
 Wait = Literal["approval_requested", "input_requested"]
 """What a turn waits for: a person's approval, or a person's input."""
 AnswerStatus = TurnStatus | Wait | Literal["steered", ""]
-"""How a turn ended, or what it waits for. "steered": its message joined another turn. Empty if
-nothing ran.
+"""How a turn ended, or what it waits for. "steered": the message joined another turn. "": nothing
+ran.
 """
 
 
 class AnswerEvent(TypedDict):
-    """The turn is complete, or waits. `status`: 'answered', the code of the notice that takes the
-    place of an answer, 'approval_requested' or 'input_requested'.
+    """The turn is complete, or waits for a person. `status`: 'answered', 'approval_requested',
+    'input_requested', 'steered', or the code of the notice that takes the place of an answer.
     """
 
     type: Literal["answer"]
@@ -438,15 +451,17 @@ class AnswerEvent(TypedDict):
     status: AnswerStatus
     turn: int
     voices: NotRequired[list["SpokenAnswer"]]
-    """What each voice of a team answered, in order; `text` is the last one's."""
+    """What each voice of a team answered, in order. `text` is the answer of the last voice."""
     tokens: NotRequired[ReportedTokens]
-    """Of the model calls of this stream together. Absent if the provider reports none."""
+    """Tokens of all model calls of this stream. Absent if the provider reports none."""
 
 
 class TeamTurn(TypedDict):
-    """A turn of a team begins. `tokens`: tokens of the next call of each voice that may speak; in a
-    mode that keeps secrets, of one call that stands for all, as "team". `most_calls`: the most
-    calls of all voices together.
+    """A turn of a team begins.
+
+    `tokens`: for each voice that may speak, the tokens of its next call. In a mode that keeps
+    secrets, there is instead one entry "team", for a call that stands for all voices. `most_calls`:
+    the most model calls of all voices together.
     """
 
     type: Literal["team_turn"]
@@ -456,8 +471,8 @@ class TeamTurn(TypedDict):
 
 
 class VoiceStarted(TypedDict):
-    """A voice of the team is asked, or goes on after another voice. Until the next event of this
-    type, each event's `voice` names it. `name` and `color` are for display.
+    """A voice of the team is asked, or continues after another voice. Until the next event of this
+    type, events that belong to this voice name it in `voice`. `name` and `color` are for display.
     """
 
     type: Literal["voice_started"]
@@ -465,11 +480,11 @@ class VoiceStarted(TypedDict):
     name: str
     color: str
     at_once: NotRequired[bool]
-    """Whether others are asked at the same time."""
+    """True if other voices are asked at the same time."""
 
 
 class UnknownMentions(TypedDict):
-    """The message has at signs before words that name nobody in the team; they stay text."""
+    """The message has at signs before words that name nobody in the team. They stay in the text."""
 
     type: Literal["unknown_mentions"]
     words: list[str]
@@ -483,7 +498,7 @@ class SpokenAnswer(TypedDict):
     name: str
     text: str
     unsupported_numbers: NotRequired[list[str]]
-    """Figures of its text that no result supports, as written."""
+    """Figures of the voice's text, as written, that no result supports."""
 
 
 Event = (
@@ -519,8 +534,9 @@ Event = (
 
 
 def largest_usage(events: Iterable[Event]) -> ContextUsage | None:
-    """Return the newest count of a turn. For a team, return the count of the voice with the largest
-    share of its limit. Counts from before a compaction are ignored.
+    """Return the newest `ContextUsage` of a turn, None if there is none. For a team, return that of
+    the voice whose call fills the largest share of its limit. Counts from before a compaction are
+    ignored.
     """
     newest: dict[str, ContextUsage] = {}
     for event in events:

@@ -1,4 +1,6 @@
-"""Tell how to install an extra, by a command that fits the way longtable itself was installed."""
+"""Return commands that install an extra. They fit the way in which longtable itself was
+installed.
+"""
 
 import sys
 from pathlib import Path
@@ -6,12 +8,12 @@ from pathlib import Path
 CHECKOUT = Path(__file__).parents[1]
 
 EDITABLE = (CHECKOUT / "pyproject.toml").is_file()
-"""Whether longtable runs from the sources of a checkout. If not, it was built and installed."""
+"""True if longtable runs from the sources of a checkout; False if it was built and installed."""
 
 
 def pip_install(what: str, *, checkout: Path = CHECKOUT, python: str = sys.executable) -> str:
-    """Return the command, run in the checkout, that installs a package for the Python that runs
-    longtable.
+    """Return the command that installs a package for the Python that runs longtable. The command
+    must be run in the checkout.
     """
     own = Path(python)
     program = str(own.relative_to(checkout)) if own.is_relative_to(checkout) else "python"
@@ -25,8 +27,8 @@ def extra_command(
     checkout: Path = CHECKOUT,
     python: str = sys.executable,
 ) -> str:
-    """Return the command, run in the checkout, that installs an extra. It names no package:
-    longtable is on no index.
+    """Return the command that installs an extra. The command must be run in the checkout. It names
+    a path instead of a package, because longtable is on no package index.
     """
     return pip_install(f"{'-e ' if editable else ''}'.[{extra}]'", checkout=checkout, python=python)
 

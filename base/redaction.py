@@ -10,8 +10,8 @@ _NAMES = (
     r"(?:api[_-]?key|access[_-]?key(?:[_-]?id)?|store[_-]?key|private[_-]?key|secret|password|passwd|passphrase|pwd"
     r"|(?:access|refresh|auth|bearer|session|security|id)[_-]?token)"
 )
-"""Names of secrets, with any text before them: `OPENAI_API_KEY`, `PGPASSWORD`. `token` alone is not
-among them, for it may be a column or a count.
+"""Names of secrets. Other text may stand before them, as in `OPENAI_API_KEY` or `PGPASSWORD`. The
+word `token` alone is not a name of a secret, because it may be a column or a count.
 """
 
 # All lengths are bounded: a hostile text is read in linear time.
@@ -84,7 +84,9 @@ _SECRETS = (
 
 
 def redacted(text: str) -> str:
-    """Return a text without secrets that can be recognised by their form."""
+    """Return a text in which secrets that can be recognised by their form are replaced by
+    `HIDDEN`.
+    """
     for pattern, instead in _SECRETS:
         text = pattern.sub(instead, text)
     return text

@@ -1,5 +1,5 @@
-"""Check the fields of frozen dataclasses of settings by their annotations when they are built. The
-error for an unknown name suggests the nearest one.
+"""The base class of settings: frozen dataclasses whose fields are checked by their annotations. The
+error for an unknown field suggests the most similar one.
 """
 
 import dataclasses
@@ -26,8 +26,8 @@ class SettingWarning(UserWarning):
 
 
 class _Signature:
-    """The signature of a class, from the parameters of its `__init__`. `inspect` would use those of
-    `__new__`.
+    """The signature of a class, made from the parameters of `__init__`. Without it, `inspect` would
+    use the parameters of `__new__`.
     """
 
     def __get__(self, instance: object, owner: Any) -> inspect.Signature:
@@ -42,8 +42,8 @@ class _Kind(type):
 
 
 def _refuse_unknown(kind: Any, values: Mapping[str, Any]) -> None:
-    """Raise `UnknownSettingError` for the first name that is no field, with the nearest field's
-    name.
+    """Raise `UnknownSettingError` for the first name that is no field. The error suggests the most
+    similar field.
     """
     fields = [each.name for each in dataclasses.fields(kind)]
     known = {*fields, *kind.REPLACED, *kind.WITHOUT_EFFECT}
@@ -56,7 +56,7 @@ def _refuse_unknown(kind: Any, values: Mapping[str, Any]) -> None:
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """Return the name most similar to this one, "" if none is similar."""
+    """Return the most similar of the known names, "" if none is similar."""
     from rapidfuzz import process
     from rapidfuzz.distance import OSA
 
@@ -67,8 +67,10 @@ def nearest(name: str, known: Iterable[str]) -> str:
 
 
 def _current(kind: Any, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values without fields of earlier versions. Warns of a field that has no effect any
-    more. Raises `ConfigError` for a field that another setting has replaced, or that is unknown.
+    """Return the values without fields of earlier versions.
+
+    Warns of a field that has no effect any more. Raises `ConfigError` for an unknown field, for a
+    field that was replaced by another setting, and for a choice that no longer exists.
     """
     _refuse_unknown(kind, values)
     for name, value in values.items():
@@ -89,26 +91,28 @@ def _current(kind: Any, values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class Settings(metaclass=_Kind):
-    """Base of frozen dataclasses whose fields pydantic checks when they are built.
+    """Base of frozen dataclasses whose fields pydantic checks when an object is built.
 
-    Raises `ConfigError` naming field, value and the allowed values. For a field or a choice of an
-    earlier version the error names the replacement. Saved settings may still hold such a field: if
-    its value is its default, None or "", it is left out.
+    Raises `ConfigError` if a field is wrong. The error names the field, its value and the allowed
+    values. For a field or a choice of an earlier version, the error names the replacement. Saved
+    settings may still hold such a field: it is ignored if its value is the old default, None or "".
     """
 
     REPLACED: ClassVar[Mapping[str, str]] = {}
-    """Fields of earlier versions, with the replacement of each."""
+    """Fields of earlier versions that another setting has replaced, each with advice."""
     WITHOUT_EFFECT: ClassVar[Mapping[str, str]] = {}
-    """Fields of earlier versions that are read and left out, with the reason: a warning says so."""
+    """Fields of earlier versions that are ignored with a warning, each with the reason."""
     OLD_DEFAULTS: ClassVar[Mapping[str, Any]] = {}
-    """Defaults of such fields, if not None."""
+    """The defaults of fields in `REPLACED` whose default was not None."""
     GONE: ClassVar[Mapping[tuple[str, str], str]] = {}
-    """Field and choice of earlier versions, with advice."""
+    """Choices of earlier versions, as (field, choice), each with advice."""
     __signature__ = _Signature()
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        """Accept the same arguments as a call: pydantic builds a dataclass without calling it."""
+        """Let pydantic accept the same arguments as a call of the class. (It builds a dataclass
+        without calling the class.)
+        """
         return core_schema.no_info_before_validator_function(
             lambda given: _current(cls, given) if isinstance(given, Mapping) else given,
             handler(source),
@@ -135,21 +139,25 @@ class Settings(metaclass=_Kind):
 
 @cache
 def _hints(kind: Any) -> dict[str, Any]:
-    """Return the annotation of each field."""
+    """Return the annotation of each field of a settings class, by the field's name."""
     hints = get_type_hints(kind, include_extras=True)
     return {each.name: hints[each.name] for each in dataclasses.fields(kind)}
 
 
 @cache
 def _checks(kind: Any) -> Any:
-    """Return the fields as a pydantic model. It is strict: neither "7" nor True is a number."""
+    """Return a pydantic model with the fields of a settings class. The model is strict: neither "7"
+    nor True is a number.
+    """
     fields: dict[str, Any] = {name: (hint, ...) for name, hint in _hints(kind).items()}
     config = ConfigDict(strict=True, protected_namespaces=())
     return create_model(kind.__name__, __config__=config, **fields)
 
 
 def _allowed(hint: Any, said: str) -> str:
-    """Return a field's allowed values, with both bounds of a number; `said` is pydantic's text."""
+    """Return a text with a field's allowed values, such as "a whole number from 1 to 20 or None".
+    `said`: pydantic's own text, which is used for all fields except numbers.
+    """
     kinds = get_args(hint)
     choices = [
         text for kind, text in ((bool, "True, False"), (type(None), "None")) if kind in kinds
@@ -168,7 +176,7 @@ def _allowed(hint: Any, said: str) -> str:
 
 
 def _rules(hint: Any) -> list[Any]:
-    """Return the annotations of a type, or of the parts of a union."""
+    """Return the metadata in the `Annotated` of a type, and of the parts of a union."""
     rules: list[Any] = []
     for each in (hint, *get_args(hint)):
         rules += getattr(each, "__metadata__", ())
@@ -176,7 +184,7 @@ def _rules(hint: Any) -> list[Any]:
 
 
 def _text_rule(hint: Any) -> str:
-    """Return the key of the sentence on a field that takes text, "" for another field."""
+    """Return the key of the error sentence for a field of text, "" for any other field."""
     rules = _rules(hint)
     return "setting_name" if NAME in rules else "setting_text" if TEXT in rules else ""
 
@@ -231,8 +239,8 @@ def setting(default: Any, description: str, **extra: Any) -> Any:
 
 
 def shown(value: object) -> str:
-    """Return a value for a message, clipped: Python does not write an integer of thousands of
-    digits.
+    """Return a value as short text for an error message. Very large integers are described by their
+    bits, because Python refuses to write thousands of digits.
     """
     if isinstance(value, int) and not isinstance(value, bool):
         return f"{value:,}" if -(10**30) < value < 10**30 else f"one of {value.bit_length():,} bits"

@@ -1,9 +1,10 @@
-"""All names under which threads, stores and files keep data, since 0.1.0.
+"""All names under which threads, stores and files have kept data since version 0.1.0.
 
-They are a contract, and do not follow changes of names in the code: LangGraph drops an unknown
-channel without an error, and a store returns nothing for an unknown key. If a name must change,
-data are read in both forms, and the version of the store goes up. tests/base/test_stored.py
-compares the lists with the code: a name that disappears from either is an error.
+The names are a contract. They must stay even if names in the code change: LangGraph drops an
+unknown channel without an error, and a store returns nothing for an unknown key. If a stored name
+must change, the code must read data under both names, and the version of the store goes up.
+tests/base/test_stored.py compares the lists below with the code, and fails if a name is missing in
+either.
 """
 
 from typing import Literal, get_args
@@ -14,14 +15,16 @@ THREADS: Namespace = ("longtable", "threads")
 """The thread index: one item for each thread, by its id."""
 BELLS = ("longtable", "bells")
 USAGE = ("longtable", "usage")
-"""One item for each thread with a non-empty inbox, and one for each deleted thread, with the tokens
-that it used.
+"""`BELLS` has one item for each thread with a non-empty inbox. `USAGE` has one item for each
+deleted thread, with the tokens that the thread used.
 """
 TURNS: Namespace = ("longtable", "turns")
-"""One item for each owner: when the last turns began, for the rate limit."""
+"""One item for each owner. It has the times at which the owner's last turns began, for the rate
+limit.
+"""
 
 SPENT: Namespace = ("longtable", "spent")
-"""Prefix of the namespaces of the kind `spent`."""
+"""Prefix of all namespaces of the kind `spent`; see `KINDS`."""
 
 Kind = Literal[
     "archive", "archived", "compactions", "records", "inbox", "audit", "recall", "words", "spent"
@@ -29,18 +32,20 @@ Kind = Literal[
 KINDS: tuple[Kind, ...] = get_args(Kind)
 """Kinds of data that a store keeps of one thread.
 
-`archive` holds retired messages by number, and `archived` their numbers by message id. `recall`
+`archive` holds retired messages by number; `archived` holds their numbers by message id. `recall`
 holds the texts of live messages that were made searchable by meaning. `words` holds the index of
 the words of retired messages; its keys are numbers and contain no word. `spent` holds the tokens of
-each turn, on a server.
+each turn, on a server only.
 """
 NODE = "\x1f"
-"""Separator between a thread's id and the node of a parent graph to which the memory belongs."""
+"""Separator in the id of a memory that belongs to a node of another graph: it stands between the
+thread's id and the name of the node.
+"""
 
 
 def thread_namespace(kind: Kind, thread_id: str) -> Namespace:
-    """Return the namespace of one kind of data of a thread. For a node in another graph's thread it
-    is below that thread's namespace.
+    """Return the namespace of one kind of data of a thread. The namespace of a node in another
+    graph's thread is below the namespace of that thread.
     """
     return ("longtable", kind, *(label(part) for part in thread_id.split(NODE)))
 
@@ -66,9 +71,9 @@ CHANNELS = (
     "ahead",
     "tally",
 )
-"""Channels of the state. `brief` is the call config."""
+"""Channels of the state. The channel `brief` holds the call config."""
 NODES = ("ingest", "estimate", "compact", "respond", "run_tools", "approve", "settle", "prepare")
-"""Nodes of the graph. A waiting checkpoint names the next node."""
+"""Nodes of the graph. The checkpoint of an unfinished turn names the next node."""
 MARKS = (
     "turn",
     "time",

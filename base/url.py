@@ -40,10 +40,11 @@ WHY_UNWALLED = (
 
 @dataclass(frozen=True)
 class Location:
-    """The location of a database: a file or a server. `server` holds the password, so it is never
-    shown.
+    """The location of a database: a file or a server.
 
-    With `load`, `path` is a file of data or a folder of them, to be loaded.
+    `path` is the database file. If `load` is true, it is instead a data file (such as CSV) or a
+    folder of data files, which are to be loaded. `server` is the URL of a server; it holds the
+    password, so it is never shown.
     """
 
     dialect: Dialect
@@ -54,7 +55,9 @@ class Location:
 
 
 def data_ending(path: Path) -> str:
-    """Return the ending of a file of data in small letters, without `.gz`; "" for other files."""
+    """Return the ending of a data file in lower case, such as ".csv", also for "sales.csv.gz".
+    Return "" for a file that is not a data file.
+    """
     name = path.name.lower()
     ending = Path(name.removesuffix(GZIP)).suffix
     known = PACKABLE if name.endswith(GZIP) else DATA_ENDINGS
@@ -62,14 +65,14 @@ def data_ending(path: Path) -> str:
 
 
 def data_stem(path: Path) -> str:
-    """Return the name of a file of data without its ending."""
+    """Return the name of a data file without its ending: "sales" for "sales.csv.gz"."""
     is_packed = path.suffix.lower() == GZIP and data_ending(path)
     return Path(path.stem).stem if is_packed else path.stem
 
 
 def parse_url(url: str) -> Location:
-    """Return the location that a URL names. Raise `ConfigError` with the supported forms if it
-    names none.
+    """Return the location that a database URL or path names. Raises `ConfigError`, with a list of
+    the supported forms, if it names none.
     """
     if not isinstance(url, str) or not url.strip():
         raise ConfigError(
@@ -109,7 +112,9 @@ def parse_url(url: str) -> Location:
 
 
 def _server(rest: str) -> Location:
-    """Read a PostgreSQL URL as libpq does. A driver's name, as in SQLAlchemy's URLs, is ignored."""
+    """Read the part of a PostgreSQL URL after "://" as libpq does. Raises `ConfigError` if it
+    cannot be read.
+    """
     server = f"postgresql://{rest}"
     try:
         parts = urlsplit(server)
@@ -142,7 +147,7 @@ def _unreadable() -> ConfigError:
 
 
 def without_password(url: str, location: Location) -> str:
-    """Return the URL in a form that can be shown."""
+    """Return a database URL in a form that can be shown: without password and parameters."""
     if not location.server:
         return url
     parts = urlsplit(location.server)

@@ -11,7 +11,7 @@ from functools import lru_cache
 from itertools import pairwise
 
 HAN = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
-"""Chinese characters and Japanese kana, as a part of a character class of a pattern."""
+"""Chinese characters and Japanese kana, as the inner part of a regex character class."""
 
 _HAN_TEXT = re.compile(f"[{HAN}]+")
 _RUNS = re.compile(
@@ -37,27 +37,30 @@ others.
 
 
 def is_han(text: str) -> bool:
-    """Return whether a text is written in Chinese characters or Japanese kana throughout."""
+    """Return whether all characters of a text are Chinese characters or Japanese kana."""
     return _HAN_TEXT.fullmatch(text) is not None
 
 
 def pairs_of(run: str) -> Iterator[str]:
-    """Yield each pair of neighbouring characters, because such text has no blanks between words."""
+    """Return each pair of neighbouring characters in a run of Chinese or Japanese text. Pairs stand
+    for words, because such text has no blanks between words.
+    """
     return map("".join, pairwise(run))
 
 
 def fold(text: str) -> str:
-    """Return a text with full width, case and white space folded, so that variants of one text
-    become equal.
+    """Return a text with full-width characters, case and white space normalised, so that variants
+    of the same text become equal.
     """
     return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
 
 
 def tokens_of(text: str) -> list[str]:
-    """Return a text's terms, whatever the case and width.
+    """Return a text's terms, in lower case and normal width.
 
-    English words lightly stemmed, numbers without thousands commas, identifiers whole and split on
-    case, underscores and digits, Chinese as pairs of characters and single characters.
+    English words are lightly stemmed. Numbers lose their thousands commas. Identifiers are terms as
+    a whole and in parts, split at case, underscores and digits. Chinese text gives its single
+    characters and its pairs of neighbouring characters.
     """
     tokens: list[str] = []
     for run in _RUNS.finditer(_SUFFIX.sub("", unicodedata.normalize("NFKC", text))):
@@ -81,10 +84,10 @@ def _word(word: str) -> tuple[str, ...]:
 
 
 def stem(word: str) -> str:
-    """Take plural, -ing, -ed and a last e off an English word, so that its forms become equal.
-    Other words stay as they are.
+    """Return an English word without its plural ending, -ing, -ed and a last e, so that the forms
+    of a word become equal. Words that are not English stay as they are.
 
-    It follows Harman's S stemmer and the first step of Porter's. The stems need not be words.
+    This follows Harman's S stemmer and the first step of Porter's. A stem need not be a word.
     """
     if len(word) < 4 or not word.isascii() or not word.isalpha():
         return word

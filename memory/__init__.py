@@ -1,3 +1,3 @@
-"""The memory of a thread: which messages a call shows and what is kept. Pure functions and small
-types.
+"""The memory of a thread: what is kept of its messages, and which messages a call shows. This
+package has pure functions and small types only.
 """

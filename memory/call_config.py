@@ -1,6 +1,4 @@
-"""The configuration of a call: system prompt and tools around its messages, and the limits on its
-size.
-"""
+"""The configuration of a model call: its system prompt and tools, and the limits on its size."""
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -13,35 +11,39 @@ from longtable.memory.policy import CompactionPolicy
 from longtable.memory.voices import Voice
 
 WINDOW_SHARE = 0.25
-"""Largest share of the summariser's window that the memory's text may take. The summariser reads
-that text together with the messages to compact, and writes it again.
+"""Largest share of the summariser's window that the memory's text may take. The window must hold
+this text twice, as input and as output, and the messages to compact.
 """
 SUMMARY_FLOOR = 64
-"""Tokens that a summary may always have: two or three lines. A shorter one would say nothing."""
+"""Tokens that a summary may always have: two or three lines. A shorter summary would say nothing.
+"""
 MEMORY_SHARE = 0.05
-"""Share of the limit that summary and ledger may always have together, however much the kept rounds
-take.
+"""Share of the limit that summary and ledger may always take together, however much room the kept
+rounds take.
 """
 SPARE_SHARE = 0.03
 TALK_SHARE = 0.1
-"""If the parts that must stay leave less than `SPARE_SHARE` of the limit below the threshold, the
-threshold cannot be held. The rest of the call may then take `TALK_SHARE` of the limit.
+"""If the parts of a call that must stay leave less than `SPARE_SHARE` of the limit free below the
+threshold, the call may go over the threshold. The rest of the call may then take `TALK_SHARE` of
+the limit.
 """
 WHISPER_SHARE = 0.1
-"""Longest whisper of a mode, as a share of the limit. A reviewer's reason to send work back may
-fill a page.
+"""Largest whisper of a mode (see `CallConfig.whisper`), as a share of the limit. For example, a
+reviewer's reasons to send work back may fill a page.
 """
 MATERIAL_SHARE = 0.15
-"""Largest share of the limit that is kept free below the threshold for material of context
-providers.
+"""Most room that is kept free below the threshold for material of context providers, as a share of
+the limit.
 """
 BLOCK_TOKENS = 120
-"""Room for the introduction and the headings of a memory's text."""
+"""Tokens reserved for the introduction and the headings of a memory's text."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class CallConfig:
-    """System prompt, tools, limit and policy of a thread's next call. Sizes in counted tokens."""
+    """System prompt, tools, limit and policy of a thread's next call. Sizes are in tokens as we
+    count them, unless said otherwise.
+    """
 
     system: str
     tool_tokens: int
@@ -51,12 +53,12 @@ class CallConfig:
     encoding: str
     policy: CompactionPolicy = field(default_factory=CompactionPolicy)
     ceiling: int | None = None
-    """Most tokens of this turn's calls once the provider has refused a call as too long: half the
-    tokens of the refused call.
+    """Most tokens of a call in this turn after the provider refused a call as too long: half the
+    tokens of the refused call. None if no call was refused.
     """
     factor: float = 1.0
-    """The provider's tokens for each counted token, at least 1. The limits on a call are divided by
-    it.
+    """How many of the provider's tokens one counted token stands for, at least 1. The limits on a
+    call are divided by this factor.
     """
     window: int | None = None
     """The summariser's input limit in tokens, None without a summariser."""
@@ -67,8 +69,8 @@ class CallConfig:
     voice: Voice | None = None
     """The persona that makes the call, None without a team."""
     whisper: str = ""
-    """Text from the team's mode to the voice, for this call. It comes last because it changes most
-    often.
+    """Text that the team's mode tells the voice for this call only. It stands last in the system
+    message, because it changes most often.
     """
     material_tokens: int = 0
     """Tokens of the material in the newest call. The same number is kept free for the next call."""
@@ -89,8 +91,8 @@ class CallConfig:
 
     @property
     def threshold_tokens(self) -> int:
-        """Return the tokens at which a compaction is due. No view is larger than this after a
-        compaction. It is the policy's threshold minus the room for material of context providers.
+        """Return the tokens over which a compaction is due: the policy's threshold minus the room
+        for material of context providers. After a compaction, a view is not larger than this.
         """
         return self._bounded(self.policy.threshold) - self.free_for_material
 
@@ -100,14 +102,14 @@ class CallConfig:
         return min(self.material_tokens, self.share(MATERIAL_SHARE))
 
     def share(self, share: float) -> int:
-        """Return the tokens of a share of the limit. It is computed from the threshold, so that
-        every share shrinks with it after the provider refused a call.
+        """Return a share of the limit in tokens. It is computed from the threshold, so that after
+        the provider refused a call every share shrinks together with the threshold.
         """
         return int(self._bounded(self.policy.threshold) * share / self.policy.threshold)
 
     @property
     def summary_tokens(self) -> int:
-        """Return the most tokens the lossy text of a memory may take."""
+        """Return the most tokens that the summary (the lossy text of a memory) may take."""
         tokens = max(SUMMARY_FLOOR, self._memory_share(self.policy.summary_share))
         return tokens if self.window is None else min(tokens, int(self.window * WINDOW_SHARE))
 
@@ -117,15 +119,16 @@ class CallConfig:
         return self.share(self.policy.pin_share)
 
     def unused_pin_tokens(self, used: int) -> int:
-        """Return the tokens of the pins' share that are left if pins take `used`. If the policy's
-        own trigger is lower than the limit's, this share shrinks as the others do.
+        """Return the tokens of the pins' share that are left over if the pins take `used` tokens.
+        If the policy has a trigger in tokens below the threshold, the share is smaller, as all
+        shares of a memory are.
         """
         return max(0, self._memory_share(self.policy.pin_share) - used)
 
     @property
     def pins_by_code(self) -> bool:
-        """Return whether code looks for rules said in passing at the end of each turn, and not only
-        in compactions. It does if the model calls no tools, or if code writes the summaries.
+        """Return whether code looks for rules said in passing at the end of each turn, not only in
+        compactions. True if the model has no tools to pin with, or if code writes the summaries.
         """
         return self.window is None or not self.pin_tools
 
@@ -136,12 +139,12 @@ class CallConfig:
 
     @property
     def least_memory(self) -> int:
-        """Return the tokens that summary and ledger may always have together."""
+        """Return the tokens that summary and ledger may always take together."""
         return max(SUMMARY_FLOOR, self._memory_share(MEMORY_SHARE))
 
     def _memory_share(self, share: float) -> int:
-        """Return the tokens of a share of the limit. If the policy's own trigger in tokens is lower
-        than the threshold, compute it as if the trigger were the threshold.
+        """Return a share of the limit in tokens. If the policy has a trigger in tokens that is
+        lower than the threshold, compute the share as if the trigger were the threshold.
         """
         tokens = self.share(share)
         trigger = self.policy.trigger_tokens
@@ -156,12 +159,12 @@ class CallConfig:
 
     @property
     def hard_tokens(self) -> int:
-        """Return the tokens beyond which the model has no room left to answer."""
+        """Return the most tokens of a call that still leaves the model room to answer."""
         return self._bounded(1 - self.policy.reserve)
 
     @property
     def counter(self) -> TokenCounter:
-        """Return the counter of its encoding."""
+        """Return the token counter of the encoding."""
         return counter(self.encoding)
 
     def _bounded(self, share: float) -> int:
@@ -177,7 +180,7 @@ class Parts:
     memory: int
     messages: int
     passed: int = 0
-    """Material of context providers, in this call alone."""
+    """Tokens of the material of context providers, which is in this call only."""
 
     @property
     def total(self) -> int:

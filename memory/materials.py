@@ -17,15 +17,17 @@ HEAD = (
 )
 
 SEAM_TOKENS = 2
-"""Texts that are joined may have a token or two more than each alone."""
+"""Two texts joined may have a token or two more than the sum of both."""
 
 LEAST_TOKENS = 16
-"""With room for less text than this, a material is left out."""
+"""If there is room for fewer tokens of text than this, a material is left out."""
 
 
 @dataclass(frozen=True)
 class Material:
-    """The material of one provider. `most`: the most tokens it may take."""
+    """The material of one context provider. `ms`: how long the provider took. `most`: the most
+    tokens that the material may take.
+    """
 
     source: str
     text: str
@@ -37,8 +39,8 @@ class Material:
 
 @dataclass(frozen=True)
 class MaterialPart:
-    """One material as a call holds it. `tokens` counts the text around it too; it is 0 if there was
-    no room for the material.
+    """A report on one material in a call. `tokens` is the size of the whole message that holds the
+    material, 0 if there was no room for it.
     """
 
     source: str
@@ -46,19 +48,20 @@ class MaterialPart:
     ms: int
     shortened: bool = False
     wanted: int = 0
-    """Tokens that it would take with room enough."""
+    """Tokens that the material would take if there were enough room."""
     cites: Sequence[str] = ()
+    """Names of what the material quotes."""
 
 
 def with_materials(
     view: View, materials: Sequence[Material], call_plan: CallPlan
 ) -> tuple[View, list[MaterialPart]]:
-    """Return the call with each material as a message of its own before the newest user message,
-    and a report on each material.
+    """Add each material to the view, as a message of its own before the newest user message. Return
+    the view and a report on each material.
 
     The call never exceeds the bound of the view plus the room kept free for material. Material that
-    does not fit is cut at its end, or left out. The next call keeps free as many tokens as this
-    call's material wanted.
+    does not fit is cut at its end, or left out. `MaterialPart.wanted` says how much room the next
+    call should keep free.
     """
     call_config = call_plan.call_config
     count = call_config.counter
@@ -91,7 +94,7 @@ def with_materials(
 
 
 def _wanted(material: Material, count: TokenCounter) -> int:
-    """Return the tokens that a material would take with room enough."""
+    """Return the tokens that a material would take if there were enough room."""
     message, _ = _fitted(material, material.most, count)
     return count.message(message) if message else 0
 
@@ -99,8 +102,8 @@ def _wanted(material: Material, count: TokenCounter) -> int:
 def _fitted(
     material: Material, budget: int, count: TokenCounter
 ) -> tuple[BaseMessage | None, bool]:
-    """Return the message of a material within a budget of tokens, None if that is too small; and
-    whether it was cut.
+    """Return the message of a material within a budget of tokens, and whether the material was cut.
+    The message is None if the budget is too small.
     """
     head = HEAD.format(source=material.source)
     if budget < count.text(head) + LEAST_TOKENS:

@@ -16,7 +16,7 @@ from longtable.memory.thread import Thread
 from longtable.memory.topics.topics import render_topics, visible_topics
 
 LEAST_LINE = 12
-"""Tokens that a line of the ledger has at least."""
+"""Fewest tokens of a line of the ledger."""
 _RANGE = {
     "en": "It stands for messages m1-m{count} of the transcript.",
     "zh": "它代表会话记录中的消息 m1-m{count}。",
@@ -25,8 +25,8 @@ _RANGE = {
 
 @dataclass(frozen=True)
 class Memory:
-    """The block's parts. Pins and ledger are rendered by code, word for word, outside the lossy
-    text.
+    """The parts of the memory block. `text` is the lossy summary. Pins and ledger are apart from it
+    and hold the original words.
     """
 
     text: str = ""
@@ -36,10 +36,10 @@ class Memory:
     count: int = 0
     """Number of messages of the transcript that the text covers."""
     recalled: str = ""
-    """Originals brought back for this call, word for word."""
+    """Original messages brought back for this call, word for word."""
 
     def render(self) -> str:
-        """Return the block, "" when nothing is remembered."""
+        """Return the block as text, "" if it has no parts."""
         parts = [part for part in (self.pins, self.text, self.ledger, self.recalled) if part]
         if not parts:
             return ""
@@ -48,8 +48,8 @@ class Memory:
 
 
 def memory_of(thread: Thread, call_config: CallConfig) -> Memory:
-    """Return the memory of a call: the live compaction's text, the live pins, and the ledger of all
-    compacted rounds.
+    """Return the memory of a call: the text of the live compaction, the pins that hold, and the
+    ledger of all compacted rounds.
     """
     record, _ = thread.live
     pins = current_pins(thread.pins)
@@ -71,10 +71,10 @@ def memory_of(thread: Thread, call_config: CallConfig) -> Memory:
 
 
 def visible_text(record: Compaction, thread: Thread, call_config: CallConfig) -> str:
-    """Return the text of the live compaction without the words of messages excluded since.
+    """Return the text of a compaction without the words of messages that were excluded since.
 
-    A line that cites such a message is dropped. A line that cites nothing is dropped too, for it
-    may be about any message that the text covers.
+    A line that cites such a message is dropped. If there are such messages, a line that cites
+    nothing is dropped too, because it may be about any of them.
     """
     hidden = {
         number
@@ -97,8 +97,8 @@ def visible_text(record: Compaction, thread: Thread, call_config: CallConfig) ->
 
 
 def ledger_of(thread: Thread, call_config: CallConfig) -> tuple[list[LedgerLine], int]:
-    """Return the newest queries of the compacted rounds that could fit, oldest first, and how many
-    came before them.
+    """Return the newest queries of the compacted rounds, oldest first, and the number of queries
+    before them. No more queries are returned than can fit the ledger.
 
     Queries of excluded messages are left out.
     """
@@ -118,12 +118,12 @@ def ledger_of(thread: Thread, call_config: CallConfig) -> tuple[list[LedgerLine]
 
 
 def pins_that_fit(pins: list[Pin], call_config: CallConfig) -> tuple[list[Pin], int]:
-    """Return the pins that the block holds, and how many were left out for lack of room."""
+    """Return the pins that fit the memory block, and how many pins do not fit."""
     return fit_pins(pins, call_config.pin_tokens, partial(_tokens, call_config.encoding))
 
 
 def pins_text(pins: list[Pin], call_config: CallConfig, language: str) -> str:
-    """Return the pins within their budget."""
+    """Return the text of the pins that fit their budget, "" if none do."""
     fitting, dropped = pins_that_fit(pins, call_config)
     return render_pins(fitting, language, dropped) if fitting else ""
 
@@ -135,8 +135,8 @@ def ledger_text(
     language: str,
     budget: int | None = None,
 ) -> str:
-    """Return the ledger within a budget of tokens, at most its share. The newest queries stay
-    longest.
+    """Return the ledger's text within `budget` tokens, and never more than the ledger's share. The
+    newest queries stay longest. `earlier`: number of queries that are not in `lines`.
     """
     most = call_config.ledger_tokens if budget is None else min(budget, call_config.ledger_tokens)
     fitting, dropped = fit_ledger(lines, most, partial(_tokens, call_config.encoding), language)
@@ -145,5 +145,7 @@ def ledger_text(
 
 @lru_cache(maxsize=16_384)
 def _tokens(encoding: str, text: str) -> int:
-    """Count a line of the block: the same lines are fitted again before each call."""
+    """Return the tokens of a line of the memory block. The count is cached, because the same lines
+    are fitted again before each call.
+    """
     return counter(encoding).text(text)

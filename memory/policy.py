@@ -11,9 +11,9 @@ from longtable.base.errors import ConfigError
 from longtable.base.settings_base import TEXT, Settings
 
 WINDOW = "window"
-"""The strategy that summarises nothing."""
+"""Name of the strategy that summarises nothing."""
 TOPICS = "topics"
-"""The strategy that files messages into documents by subject."""
+"""Name of the strategy that files messages into documents by subject."""
 MOST = 1_000_000_000
 """Upper bound of every whole number, so that a checkpoint can hold it."""
 
@@ -24,53 +24,58 @@ AtLeastOne = Annotated[int, Field(ge=1, le=MOST)]
 
 @dataclass(frozen=True, kw_only=True)
 class CompactionPolicy(Settings):
-    """When to compact, how much to keep, and how large a memory may be. Shares are of the model's
-    limit, sizes are in tokens unless said otherwise.
+    """When to compact, how much to keep, and how large a memory may be. Shares are shares of the
+    model's input limit.
     """
 
     threshold: Share = 0.6
-    """Share of the limit at which compaction is due."""
+    """Share of the limit above which a compaction is due."""
     reserve: Share = 0.15
     """Share of the limit kept free for the model's answer."""
     keep_rounds: AtLeastOne = 6
-    """Most of the newest rounds kept word for word: as many as leave room for three more, of the
-    mean size of the newest three with whole results.
+    """A compaction keeps at most this many of the newest rounds word for word. It keeps fewer if
+    there would be no room for three further rounds, of the mean size of the newest three with whole
+    results.
     """
     keep_messages: Count = 0
-    """Newest messages kept word for word at least, besides `keep_rounds`."""
+    """A compaction keeps at least this many of the newest messages word for word, whatever
+    `keep_rounds` says.
+    """
     min_messages: Count = 10
-    """A thread with fewer messages is compacted only when its view is over the threshold."""
+    """A thread with fewer messages is compacted only if its view is over the threshold."""
     trigger_tokens: AtLeastOne | None = None
-    """Also compact when memory and messages (system prompt and tools aside) pass this many
-    tokens.
+    """Also compact if memory and messages together, without system prompt and tools, have more
+    tokens than this.
     """
     trigger_messages: AtLeastOne | None = None
-    """Also compact when so many messages are not compacted yet."""
+    """Also compact if at least this many messages are not compacted yet."""
     strategy: Annotated[str, TEXT] = "rolling"
-    """Who writes the memory: "rolling" (one summary), "topics" (documents by subject), "window"
-    (nothing is summarised: the call holds the newest `keep_messages`), or the name of a strategy
+    """How the memory is written: "rolling" (one summary), "topics" (documents by subject), "window"
+    (nothing is summarised; a call holds the newest `keep_messages`), or the name of a strategy
     passed to `build_graph`.
     """
     summary_share: Share = 0.15
-    """Most the summary may take, as a share of the limit."""
+    """Largest size of the summary, as a share of the limit."""
     pin_share: Share = 0.08
-    """Most the pins may take, as a share of the limit."""
+    """Largest size of the pins, as a share of the limit."""
     ledger_share: Share = 0.07
-    """Most the query ledger may take, as a share of the limit."""
+    """Largest size of the query ledger, as a share of the limit."""
     memory_role: Literal["system", "assistant", "user"] = "system"
-    """Place of the memory: within the one "system" message, or a message of its own of the
-    "assistant" or "user".
+    """Where the memory stands. "system": within the system message. "assistant" or "user": in a
+    separate message of this role.
     """
     rebuild_every: Count = 5
-    """Every so many compactions the summary is made from the originals again; 0: never."""
+    """Every this many compactions, the summary is made again from the original messages. 0 means
+    never.
+    """
     ahead: bool = True
-    """Compact after the answer if one more round like the newest would pass the threshold, so that
-    the next turn need not wait.
+    """If true, compact after an answer if one more round like the newest would pass the threshold.
+    Then the next turn need not wait for a compaction.
     """
     # At a limit of 32,000 turn 500 takes 27 ms of processor with 200 or 300 here, 40 with 1,000.
     retire_after: Count | None = 200
-    """Messages that an earlier compaction covers leave the live transcript for the store once it
-    holds more than this; None: never.
+    """If the live transcript has more messages than this, messages that an earlier compaction
+    covers move to the store. None means that they never do.
     """
 
     WITHOUT_EFFECT: ClassVar = {
@@ -111,12 +116,12 @@ class CompactionPolicy(Settings):
             )
 
     def as_json(self) -> dict[str, Any]:
-        """Return the fields as plain JSON, as a thread keeps them."""
+        """Return the fields as plain JSON, the form in which a thread keeps them."""
         return dataclasses.asdict(self)
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> "CompactionPolicy":
-        """Read the JSON that `as_json` wrote. Fields of other versions are left out."""
+        """Read the JSON that `as_json` wrote. Fields that only other versions know are ignored."""
         known = {field.name for field in dataclasses.fields(cls)}
         return cls(**{name: value for name, value in data.items() if name in known})
 
@@ -125,15 +130,15 @@ class CompactionPolicy(Settings):
 
 
 def analyst() -> CompactionPolicy:
-    """Return the default: past 60 % of the limit compact, keep 6 rounds word for word, never fewer
-    than 10 messages.
+    """Return the default policy: compact above 60 % of the limit, and keep up to 6 rounds word for
+    word.
     """
     return CompactionPolicy()
 
 
 def rolling_chat() -> CompactionPolicy:
-    """Return a chat's rolling summary: at 12 messages or over 3,500 tokens, and 4 new ones; the
-    newest 4 stay.
+    """Return the policy of a chat's rolling summary: compact at 12 uncompacted messages or above
+    3,500 tokens, and keep the newest 4 messages.
     """
     return CompactionPolicy(
         trigger_messages=12, trigger_tokens=3_500, min_messages=4, keep_rounds=1, keep_messages=4
@@ -141,8 +146,8 @@ def rolling_chat() -> CompactionPolicy:
 
 
 def single_history() -> CompactionPolicy:
-    """Return one long history: over 12,000 tokens all but the last 30 messages become one summary
-    message with its source range.
+    """Return the policy of one long history: above 12,000 tokens, all but the newest 30 messages
+    become one summary message, which is marked with the range of its source messages.
     """
     return CompactionPolicy(
         trigger_tokens=12_000,
@@ -154,15 +159,15 @@ def single_history() -> CompactionPolicy:
 
 
 def window(messages: int = 20) -> CompactionPolicy:
-    """Return a sliding window: each call holds the newest `messages`; nothing is summarised, all
-    stays in the thread.
+    """Return the policy of a sliding window: each call holds only the newest `messages` messages.
+    Nothing is summarised, and all messages stay in the thread.
     """
     return CompactionPolicy(strategy=WINDOW, keep_messages=messages, keep_rounds=1)
 
 
 def topics() -> CompactionPolicy:
-    """Return documents by subject: when 40 messages are not filed yet, all but the newest 20
-    are.
+    """Return the policy of documents by subject: once 40 messages are not filed yet, all but the
+    newest 20 are filed.
     """
     return CompactionPolicy(
         strategy="topics",

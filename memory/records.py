@@ -15,18 +15,20 @@ class Covered(TypedDict):
 
     id: str
     previous: str | None
-    """Id of the compaction that it continues."""
+    """Id of the compaction that this one continues, None for the first."""
     strategy: NotRequired[str]
-    """Absent in records from before there were other strategies than "rolling"."""
+    """Absent in old records, from before there were other strategies than "rolling"."""
     from_id: str | None
     to_id: str | None
-    """First and last message covered."""
+    """Ids of the first (`from_id`) and the last (`to_id`) covered message."""
     count: int
-    """How many messages of the transcript it covers."""
+    """How many messages of the transcript the compaction covers."""
     length: int
-    """Messages of the transcript when it was made."""
+    """How many messages the transcript had when the compaction was made."""
     folded: int
-    """Number of messages that it is the first to cover."""
+    """How many of the covered messages no earlier compaction covers. In a compaction of results:
+    how many results it is the first to shrink.
+    """
 
 
 class Memory(TypedDict):
@@ -34,19 +36,19 @@ class Memory(TypedDict):
 
     summary: str
     ledger_budget: NotRequired[int]
-    """Most tokens of the query ledger beside its text."""
+    """Most tokens of the query ledger beside the summary."""
     pins: list[dict[str, Any]]
     ledger: list[dict[str, Any]]
     excluded: list[int]
-    """Numbers of covered messages that were excluded."""
+    """Numbers of the covered messages that were excluded when the memory was written."""
     rebuilt: bool
-    """Whether its text was made from the originals."""
+    """Whether the summary was made from the originals instead of the previous summary."""
     language: str
 
 
 class Writing(TypedDict):
-    """How a compaction was written, and how many tokens it saves. Token counts are of the next
-    call.
+    """How a compaction was written, and how many tokens it saves. `tokens_before` and
+    `tokens_after` are sizes of the next call.
     """
 
     method: Literal["model", "fallback"]
@@ -65,43 +67,43 @@ class Compaction(Covered, Memory, Writing):
     """One compaction as the state keeps it: plain JSON."""
 
     kind: NotRequired[Literal["results"]]
-    """Present in a record without a memory: it only shrinks results of tools to their heads, up to
-    its last message.
+    """Present in a compaction without a memory, which only shrinks results of tools to their heads,
+    up to the message `to_id`.
     """
     ended: NotRequired[list[PinEnd]]
-    """Ends of pins that, as the summariser found, the user took back or replaced."""
+    """Ends of pins. The summariser found that the user took these pins back or replaced them."""
     writer: NotRequired[str]
-    """Name of the model that wrote it, or "code". Absent in records from before this was stored;
+    """Name of the model that wrote the memory, or "code". Absent in records of earlier versions;
     see `writer_of`.
     """
     why_by_code: NotRequired[str]
-    """Why code wrote it, "" if a model did."""
+    """Why code wrote the memory, "" if a model wrote it."""
     spent: NotRequired[list[SummaryCall]]
     """Tokens of the summariser's calls."""
     kept: NotRequired[dict[str, Any]]
     """The strategy's own data."""
     earlier: NotRequired[int]
-    """Number of lines of the ledger that were left out. Only merged records have this key and the
+    """Number of ledger lines that the merge left out. Only merged records have this key and the
     keys below.
     """
     folds: NotRequired[int]
-    """Compactions since the last one that was made from the originals."""
+    """How many of the merged compactions came after the last one made from the originals."""
     merged: NotRequired[int]
-    """How many compactions were merged into it; they are in the store."""
+    """How many compactions were merged into this record. They are in the store."""
     replaces: NotRequired[list[str]]
-    """Ids of the merged compactions that were in the state."""
+    """Ids of the records in the state that this merged record replaces."""
 
 
 BY_CODE = "code"
 
 
 def is_results(record: Compaction) -> bool:
-    """Return whether a compaction wrote no memory: it only shrinks results of tools."""
+    """Return whether a compaction only shrinks results of tools and has no memory."""
     return record.get("kind") == "results"
 
 
 def writer_of(record: Compaction) -> str:
-    """Return who wrote a compaction: the name of a model, or "code"."""
+    """Return who wrote a compaction: the name of a model, "code", or "unknown" in an old record."""
     if record["method"] == "fallback":
         return BY_CODE
     return record.get("writer") or next(

@@ -1,6 +1,4 @@
-"""Find original messages by their words (BM25, English and Chinese), with an excerpt around the
-first match.
-"""
+"""Find original messages by their words, in English and Chinese. They are ranked by BM25."""
 
 import math
 from array import array
@@ -22,28 +20,30 @@ B = 0.75
 
 @dataclass(frozen=True)
 class Original:
-    """One message as it was said, with its place in the transcript, from 1."""
+    """One original message with its number: its place in the transcript, from 1."""
 
     number: int
     message: BaseMessage
 
     @property
     def turn(self) -> int:
-        """Return the turn it was said in, 0 if no turn has accepted it."""
+        """Return the turn of the message, 0 if no turn has accepted it."""
         return turn_number(self.message)
 
 
 Hits = list[tuple[Original, float]]
 Postings = Mapping[str, Sequence[int]]
-"""For each term the places of the messages that hold it, and how often each does: place, times,
-place, times ...
+"""For each term, a flat list of pairs: the place of a message that holds the term, then how many
+times it does (place, times, place, times, ...).
 """
 
 
 @dataclass(frozen=True)
 class Segment:
-    """The search data of some messages: number, turn and count of tokens of each message, at the
-    same place in three lists, and the postings of at least the searched terms.
+    """The search data of some messages.
+
+    `numbers`, `turns` and `lengths` (in terms) have one entry for each message, in the same order.
+    `postings` may be limited to the terms of the query.
     """
 
     numbers: Sequence[int]
@@ -61,8 +61,8 @@ class Match(NamedTuple):
 
 
 def ranked(segments: Sequence[Segment], query: str) -> list[Match]:
-    """Return the messages of all segments that share a term with the query, the best first, the
-    newest first among equals.
+    """Return the messages of all segments that share a term with the query, the best first. Of
+    messages with the same score, the newest comes first.
 
     The weight of a term is computed over all segments together.
     """
@@ -88,8 +88,8 @@ def ranked(segments: Sequence[Segment], query: str) -> list[Match]:
 
 
 def _telling(query: str, segments: Sequence[Segment]) -> list[str]:
-    """Return the indexed terms of the query. A single Chinese character counts only if no pair with
-    it counts.
+    """Return the terms of the query that the segments hold, without stop words if there are others.
+    A single Chinese character is left out if a pair of characters in the query contains it.
     """
     terms = set(tokens_of(query))
     known = sorted(term for term in terms if _is_indexed(term, segments))
@@ -104,29 +104,29 @@ def _is_indexed(term: str, segments: Sequence[Segment]) -> bool:
 
 
 def is_searched(message: BaseMessage) -> bool:
-    """Return whether a message is searched. Excluded messages are not, nor are messages that only
-    bring earlier ones back.
+    """Return whether a message can be found by search. False for excluded messages, and for
+    messages that only repeat earlier ones.
     """
     return kind_of(message) not in {RECALLED, EXCLUDED}
 
 
 @dataclass(frozen=True)
 class Index:
-    """An inverted index over messages. Build once, search from any thread."""
+    """An inverted index of messages. It never changes, so it can be searched from any OS thread."""
 
     originals: tuple[Original, ...]
     segment: Segment
 
     @classmethod
     def build(cls, originals: Iterable[Original]) -> "Index":
-        """Index originals in one pass. Leave out excluded messages, and messages that only bring
-        earlier ones back.
+        """Return an index of these originals. Messages that are excluded, or that only repeat
+        earlier messages, are left out.
         """
         return cls((), Segment((), (), (), {})).extended(originals)
 
     def extended(self, originals: Iterable[Original]) -> "Index":
-        """Return a new index that also holds these originals, after its own. This index stays as it
-        is.
+        """Return a new index that holds this index's originals and, after them, the given ones.
+        This index is not changed.
         """
         added = (original for original in originals if is_searched(original.message))
         new = sorted(added, key=lambda original: original.number)
@@ -148,8 +148,8 @@ class Index:
         return type(self)((*self.originals, *new), segment)
 
     def search(self, query: str, limit: int) -> Hits:
-        """Return the originals that share a term with the query, the best first, the newest first
-        among equals.
+        """Return the best `limit` originals that share a term with the query, the best first, each
+        with its score. Of originals with the same score, the newest comes first.
         """
         by_number = {original.number: original for original in self.originals}
         best = ranked([self.segment], query)[: max(0, limit)]
@@ -157,8 +157,8 @@ class Index:
 
 
 def text_of(message: BaseMessage) -> str:
-    """Return the text by which a message can be found: its own, and the names and arguments of its
-    calls.
+    """Return the text by which a message can be found: the message's text, and the names and
+    arguments of its tool calls.
     """
     text = str(message.text)
     calls = all_calls(message) if isinstance(message, AIMessage) else []

@@ -18,7 +18,9 @@ EditOperation = Literal["pin", "unpin", "exclude", "include", "undo"]
 
 
 class Edit(TypedDict):
-    """One change by a person, or an exclusion by code. Edits are append-only."""
+    """One change of the memory outside of a compaction: by a person, by a tool, or by code (such as
+    the exclusion of a refused message). Edits are only ever appended.
+    """
 
     id: str
     op: EditOperation
@@ -34,7 +36,7 @@ class Edit(TypedDict):
     record: NotRequired[str]
     """Id of the compaction that is undone."""
     why: NotRequired[str]
-    """"refused": the provider refused the message."""
+    """Reason of an exclusion: "refused" if the model's provider refused the message."""
 
 
 REFUSED = "refused"
@@ -42,8 +44,8 @@ REFUSED = "refused"
 
 @dataclass(frozen=True)
 class Thread:
-    """The values of a thread. Messages are numbered from 1 over the whole transcript, retired ones
-    included.
+    """The values of a thread. Messages are numbered from 1 over the whole transcript, which
+    includes retired messages.
     """
 
     messages: Sequence[BaseMessage]
@@ -59,7 +61,9 @@ class Thread:
         return self.archived + len(self.messages)
 
     def numbered(self, start: int, end: int) -> list[tuple[int, BaseMessage]]:
-        """Return the live messages `start` to `end` with their numbers, excluded ones left out."""
+        """Return the live messages from index `start` up to `end`, each with its number. Excluded
+        messages are left out.
+        """
         return [
             (self.archived + i + 1, self.messages[i])
             for i in range(start, min(end, len(self.messages)))
@@ -73,7 +77,7 @@ class Thread:
 
     @cached_property
     def excluded(self) -> dict[str, int]:
-        """Return the excluded messages: id to number."""
+        """Return the excluded messages, as a map from id to number."""
         excluded: dict[str, int] = {}
         for edit in self.edits:
             if edit["op"] == "exclude":
@@ -99,8 +103,8 @@ class Thread:
 
     @cached_property
     def pins(self) -> list[Pin]:
-        """Return all pins, also ended ones, in the order they were stated. Pins that a person
-        removed are left out.
+        """Return all pins, including ended ones, in the order they were stated. Pins that a person
+        removed, and pins that quote an excluded message, are left out.
         """
         known: dict[str, Pin] = {}
         ends = list(stored_ends(self.chain))
@@ -130,11 +134,11 @@ class Thread:
 
     @cached_property
     def live(self) -> tuple[Compaction | None, int]:
-        """Return the newest compaction whose memory applies, and the place of the first live
-        message after it.
+        """Return the newest compaction whose memory applies, and the index of the first live
+        message after the messages that it covers. Return None and 0 if none applies.
 
         A compaction does not apply if it was undone, or if its last message is neither live nor
-        retired. Then an older one may apply.
+        retired. Then an older compaction may apply.
         """
         for record in reversed(self.compactions):
             if is_results(record):
@@ -146,8 +150,8 @@ class Thread:
 
     @cached_property
     def live_results(self) -> tuple[Compaction | None, int]:
-        """Return the newest compaction of results that applies, and the place of the first live
-        message whose result it leaves whole.
+        """Return the newest compaction of results that applies, and the index of the first live
+        message whose result it leaves whole. Return None and 0 if none applies.
         """
         for record in reversed(self.compactions):
             if is_results(record):
@@ -169,12 +173,14 @@ class Thread:
         return memory
 
     def applies(self, record: Compaction) -> bool:
-        """Return whether a compaction was not undone and its last message is live or retired."""
+        """Return whether a compaction applies: it was not undone, and its last message is live or
+        retired.
+        """
         return self._end_of(record) is not None
 
     def _end_of(self, record: Compaction) -> int | None:
-        """Return the place after the last message that a compaction covers, None if it does not
-        apply.
+        """Return the index after the last live message that a compaction covers. Return None if the
+        compaction does not apply.
         """
         if record["id"] in self.undone:
             return None
@@ -184,14 +190,14 @@ class Thread:
 
     @cached_property
     def _places(self) -> dict[str | None, int]:
-        """Return the places of the live messages by id; empty if nothing was compacted."""
+        """Return the indices of the live messages by id; empty if there is no compaction."""
         if not self.compactions:
             return {}
         return {message.id: place for place, message in enumerate(self.messages)}
 
     @cached_property
     def chain(self) -> list[Compaction]:
-        """Return the live compaction and those that it continues, oldest first."""
+        """Return the live compaction and the compactions that it continues, oldest first."""
         by_id = {record["id"]: record for record in self.compactions}
         chain: list[Compaction] = []
         record = self.live[0]
@@ -202,7 +208,9 @@ class Thread:
 
     @cached_property
     def uncompacted(self) -> list[BaseMessage]:
-        """Return the live messages after the live compaction, excluded ones left out."""
+        """Return the live messages that the live compaction does not cover, without excluded
+        messages.
+        """
         live = self.messages[self.live[1] :]
         return (
             [message for message in live if message.id not in self.excluded]
@@ -212,8 +220,8 @@ class Thread:
 
     @property
     def shown(self) -> list[BaseMessage]:
-        """Return the uncompacted messages as a call shows them: with a note in place of each
-        refused turn, and with names that providers accept.
+        """Return the uncompacted messages as a call shows them: with a note in place of refused
+        messages, and with speakers' names that providers accept.
         """
         live = with_notes(self.messages[self.live[1] :], self.excluded, self.refused)
         return [
@@ -223,8 +231,8 @@ class Thread:
 
     @property
     def stale(self) -> bool:
-        """Return whether the live compaction holds a message that was excluded since, or lacks one
-        that was included again.
+        """Return whether the live compaction holds a message that was excluded since, or lacks a
+        message that was included again since.
         """
         record = self.live[0]
         if record is None:
@@ -235,7 +243,7 @@ class Thread:
 
 
 def _ends_of(edit: Edit) -> list[PinEnd]:
-    """Return the ends of the pins that the user's words ended."""
+    """Return an end for each pin that an edit ended by a quote of the user."""
     return [
         PinEnd(pin=id_, quote=edit["quote"], message=str(edit["message"]), turn=edit["turn"])
         for id_ in edit["pins"]
@@ -243,5 +251,5 @@ def _ends_of(edit: Edit) -> list[PinEnd]:
 
 
 def covered_exclusions(excluded: Mapping[str, int], count: int) -> list[int]:
-    """Return the numbers of excluded messages among the first `count`."""
+    """Return the numbers of the excluded messages among the first `count` messages, sorted."""
     return sorted(number for number in excluded.values() if number <= count)

@@ -1,5 +1,5 @@
-"""Build the messages of the next call from thread and call config. Pure: the same input gives the
-same view.
+"""Build the messages of the next call from a thread and a call config. The functions are pure: the
+same input gives the same view.
 """
 
 from collections.abc import Sequence
@@ -34,12 +34,12 @@ from longtable.memory.thread import Thread
 from longtable.memory.voices import as_heard
 
 MEMORY_ID = "longtable-memory"
-"""Id of the memory's message, if it is a message of its own."""
+"""Id of the message that holds the memory, if the memory is not in the system message."""
 SYSTEM_SEPARATOR = "\n\n"
 """Text between the parts of the system message."""
 PREVIEW_CHARS = 200
-"""Number of characters that a tool result keeps while another result can still shrink: its columns
-and a row or two.
+"""A tool result keeps this many characters (its columns and a row or two) as long as another result
+can shrink instead.
 """
 
 
@@ -54,24 +54,25 @@ class View:
     shrunk: int = 0
     left_out: int = 0
     system_ends: tuple[int, ...] = ()
-    """Places in the text of the system message at which its lasting parts end: system prompt with
-    schema, then memory if it is inside. The text after the last one changes with each call.
+    """Where the parts of the system message end that stay the same over several calls: the system
+    prompt with the schema, then the memory if it is in this message. Each end is an index into the
+    text. Text after the last end changes with each call.
     """
 
 
 @dataclass(frozen=True)
 class CallPlan:
-    """The next call before anything is shortened or left out. Counting, planning and the view all
-    start from it.
+    """The next call before anything is shortened or left out. Counting tokens, planning a
+    compaction and building the view all start from this plan.
     """
 
     thread: Thread
     call_config: CallConfig
     recalled: str = ""
-    """Originals brought back for this call."""
+    """Original messages brought back for this call, as text."""
     results_end: int | None = None
-    """Place of the first live message whose result stays whole. None: as the thread's compactions
-    say. Set it to see what the view would be with another place.
+    """Index of the first live message whose result stays whole. None means what the thread's
+    compactions say. Another value shows what the view would be if more results shrank.
     """
 
     @cached_property
@@ -81,7 +82,9 @@ class CallPlan:
 
     @cached_property
     def messages(self) -> list[BaseMessage]:
-        """Return the messages that are not compacted, each call with its answer."""
+        """Return the messages that are not compacted, as the call shows them: with shrunk results,
+        and with exactly one answer after each tool call.
+        """
         policy = self.call_config.policy
         recent = without_stale(self.thread.messages[self.thread.live[1] :], self.thread.shown)
         recent = without_dangling(recent)
@@ -95,7 +98,7 @@ class CallPlan:
 
     @cached_property
     def shrunk_numbers(self) -> dict[str | None, int]:
-        """Return the numbers, by id, of the live messages whose results a compaction shrank."""
+        """Return the live messages whose results a compaction shrank, as id to number."""
         start = self.thread.live[1]
         end = self.thread.live_results[1] if self.results_end is None else self.results_end
         first = self.thread.archived + start + 1
@@ -104,15 +107,15 @@ class CallPlan:
 
     @cached_property
     def parts(self) -> Parts:
-        """Return the tokens of the call with nothing shortened or left out. Their total triggers a
-        compaction.
+        """Return the tokens of the call before anything is shortened or left out. Their total
+        decides whether a compaction is due.
         """
         return _parts(self.memory, "", self.messages, self.call_config)
 
     @cached_property
     def floor(self) -> int:
-        """Return the tokens that every view holds: system prompt, tools, pins, the newest user
-        message.
+        """Return the tokens of the parts that every view holds: system prompt, tools, pins and the
+        newest user message.
         """
         newest_words = next(
             (message for message in reversed(self.messages) if is_users(message)), None
@@ -121,8 +124,8 @@ class CallPlan:
 
     @property
     def bound(self) -> int:
-        """Return the most tokens of a compacted view: the threshold, or more if prompt and pins
-        need it.
+        """Return the most tokens of a compacted view: the threshold, or more if the parts that
+        every view holds leave too little room below it.
         """
         call_config = self.call_config
         if self.floor + call_config.share(SPARE_SHARE) <= call_config.threshold_tokens:
@@ -131,8 +134,8 @@ class CallPlan:
 
     @property
     def memory_bound(self) -> int:
-        """Return the most tokens of this view with a memory. If too little room is left below the
-        bound, the memory's minimum goes beyond it.
+        """Return the most tokens of this view with a memory added. If too little room is left below
+        the bound, a memory of the minimum size may go beyond the bound.
         """
         if self.parts.total + BLOCK_TOKENS + SUMMARY_FLOOR <= self.bound:
             return self.bound
@@ -147,16 +150,14 @@ class CallPlan:
 
 
 def must_stay(call_plan: CallPlan, message: BaseMessage | None) -> Parts:
-    """Return the tokens of a call that holds only this message and the parts of every view: system
-    prompt, tools and pins.
-    """
+    """Return the tokens of a call that holds only system prompt, tools, pins and this message."""
     pins = replace(call_plan.memory, text="", ledger="", recalled="", count=0)
     return _parts(pins, "", [message] if message else [], call_plan.call_config)
 
 
 def newest(messages: Sequence[BaseMessage], count: int) -> list[BaseMessage]:
-    """Return the newest `count` messages, and any earlier messages of the user in the
-    newest round.
+    """Return the newest `count` messages. If the newest round is longer than that, return its
+    earlier user messages too.
     """
     tail = list(messages[-count:])
     newest_round = split_rounds(messages)[-1:]
@@ -169,16 +170,19 @@ def newest(messages: Sequence[BaseMessage], count: int) -> list[BaseMessage]:
 
 
 def build_view(call_plan: CallPlan) -> View:
-    """Return the next call's messages. Once everything is compacted they are within
-    `call_plan.bound`, whatever their sizes.
+    """Return the messages of the next call, cut so that they fit.
 
-    If they are over the bound, parts are cut in this order. First tool results shrink, oldest
-    first, to the size that fits, then to a note. Then whole groups (a call with its answers) are
-    left out, with a note: groups of the newest round if it is over the bound by itself, and old
-    rounds that are not compacted yet only if the call would not fit at all
-    (`call_config.hard_tokens`). With the strategy `window`, which compacts nothing, old rounds are
-    left out first. Last the memory is cut: ledger, text, recalled originals. Pins and the newest
-    user message stay word for word: `ingest` refuses a message that does not fit beside them.
+    A call over the threshold is cut to `call_plan.bound`, in this order:
+
+    1. Tool results shrink, oldest first, to the size that fits, then to a note.
+    2. Whole groups (a tool call with its answers) are left out, with a note: groups of the newest
+       round if this round alone is over the bound. Old rounds that are not compacted yet are left
+       out only if the call would not fit at all (`call_config.hard_tokens`). With the strategy
+       `window`, which compacts nothing, old rounds are left out first.
+    3. The memory is cut: first the ledger, then the text, then recalled originals.
+
+    Pins and the newest user message stay word for word, because `ingest` refuses a message that
+    does not fit beside the pins. Only if even they do not fit the limit, the pins go too.
     """
     if call_plan.parts.total <= call_plan.call_config.threshold_tokens:
         return View(
@@ -206,7 +210,7 @@ def build_view(call_plan: CallPlan) -> View:
 
 
 class _Fitter:
-    """Makes one view fit. The total is kept as a running sum, so that each step costs O(1)."""
+    """Cut one view until it fits. A running sum of its tokens makes each step cost O(1)."""
 
     def __init__(self, call_plan: CallPlan) -> None:
         self.call_config = call_plan.call_config
@@ -239,8 +243,8 @@ class _Fitter:
         return self.total() > self.bound
 
     def shrink_results(self, least: int) -> None:
-        """Cut tool results, the oldest first, only as far as the view is over its bound. Each keeps
-        at least `least` characters.
+        """Cut tool results, the oldest first, only until the view is within its bound. Each result
+        keeps at least `least` characters.
         """
         count = self.call_config.counter.message
         excess = self.total() - self.bound
@@ -268,10 +272,12 @@ class _Fitter:
         return f"{whole.text[: max(least, len(fitting))]}{mark}"
 
     def leave_out(self) -> None:
-        """Drop groups of the newest round, oldest first, until this round alone is within the
-        bound. Its questions go last, and the newest user message never goes. Then drop old rounds
-        until the call fits the limit. With the strategy `window`, drop old rounds first, until the
-        call is within the bound, because no compaction will take them.
+        """Leave out groups of messages until the call fits.
+
+        Drop groups of the newest round, oldest first, until this round alone is within the bound.
+        Its questions are dropped last, and the newest user message is never dropped. Then drop old
+        rounds until the call fits the limit. With the strategy `window`, drop old rounds first,
+        until the call is within the bound, because no compaction will take them.
         """
         rounds = split_rounds(self.messages)
         if not rounds:
@@ -292,7 +298,9 @@ class _Fitter:
         self.messages = [message for message in self.messages if id(message) not in dropped]
 
     def _dropped(self, units: Sequence[Sequence[BaseMessage]]) -> set[int]:
-        """Return the messages to drop, unit by unit, until the call is within its bound."""
+        """Drop units, in order, until the call is within its bound. Return the Python ids of the
+        dropped messages.
+        """
         dropped: set[int] = set()
         for unit in units:
             if not self.over():
@@ -341,7 +349,9 @@ def _head(call_config: CallConfig, memory: Memory, note: str) -> list[BaseMessag
 
 
 def _system_ends(call_config: CallConfig, memory: Memory) -> tuple[int, ...]:
-    """Return the places at which the lasting parts of the system message end, see `View`."""
+    """Return the ends of the parts of the system message that stay the same over several calls; see
+    `View.system_ends`.
+    """
     role = call_config.policy.memory_role
     parts = [call_config.system, memory.render() if role == "system" else ""]
     ends: list[int] = []

@@ -1,5 +1,5 @@
-"""Build the transcript as each voice of a team hears it, and find whom a message mentions. Pure
-functions.
+"""Build the transcript as each voice of a team hears it, and find out whom a message mentions. The
+functions are pure.
 """
 
 import re
@@ -16,15 +16,17 @@ from longtable.memory.messages.marks import COLLEAGUE, PRIVATE, mark_of, marked,
 from longtable.memory.messages.rounds import all_calls, split_rounds
 
 VOICE = "voice"
-"""Mark of an answer, a call and its result: the id of the persona that made it."""
+"""Mark of an answer, a tool call or a result: the id of the persona that made it."""
 NARRATOR = "narrator"
-"""Voice of a mode's own text at the end of a turn. No persona may have this id."""
+"""Id of the voice of a mode's own text at the end of a turn. No persona may have this id."""
 TEAM = "team"
-"""Id for all voices together, if the figures of each voice would give away a secret of a game."""
+"""Id under which tokens of all voices are added up, if the figures of each single voice would give
+away a secret of a game.
+"""
 EVERYBODY = frozenset({"all", "everyone", "everybody", "所有人", "大家", "全体"})
 """Words that mention the whole team."""
 SQL_CHARS = 300
-"""Most characters of a colleague's query that are shown to another voice."""
+"""Only this many characters of a colleague's query are shown to another voice."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,13 +35,14 @@ class Voice:
 
     id: str
     names: Mapping[str, str]
-    """Display names of the whole team, by id."""
+    """Display names of all personas of the team, by id."""
     words: Mapping[str, str]
-    """Ids by the folded words that mention them."""
+    """The words that mention a persona (in the form that `fold` gives), each with the persona's id.
+    """
     rounds: int | None = None
-    """How many of the newest rounds it sees, None for all."""
+    """How many of the newest rounds the voice sees, None for all."""
     apart: int = 0
-    """The turn in which it hears nothing of its colleagues, 0 for none."""
+    """The turn in which the voice hears nothing of its colleagues, 0 if there is no such turn."""
 
     def hears(self, message: BaseMessage) -> bool:
         """Return whether the voice may know of a message."""
@@ -53,9 +56,9 @@ class Voice:
 def as_heard(messages: Sequence[BaseMessage], voice: Voice) -> list[BaseMessage]:
     """Return the messages as a voice hears them.
 
-    Its own messages stay. A colleague's answer becomes a user message that begins with the
-    colleague's name and ends with a line for its queries. The colleague's calls and results are
-    left out. The user's mentions become plain names.
+    The voice's own messages stay. A colleague's answer becomes a user message that begins with the
+    colleague's name and ends with a line for the colleague's queries. The colleague's tool calls
+    and results are left out. In the user's messages, mentions such as "@Ada" become plain names.
     """
     if voice.rounds is not None:
         newest = split_rounds(messages)[-voice.rounds :]
@@ -85,7 +88,9 @@ def as_heard(messages: Sequence[BaseMessage], voice: Voice) -> list[BaseMessage]
 def _colleague(
     work: Sequence[BaseMessage], answer: AIMessage | None, voice: Voice
 ) -> list[BaseMessage]:
-    """Return a colleague's turn as one message; empty if it was silent."""
+    """Return a colleague's work and answer as a list of one user message. The list is empty if the
+    colleague neither answered nor ran a query.
+    """
     last = answer or work[-1]
     name = voice.names.get(str(mark_of(last, VOICE)), str(mark_of(last, VOICE)))
     words = str(answer.text).removeprefix(f"{name}: ") if answer else ""
@@ -103,8 +108,8 @@ def _colleague(
 
 
 def _without_name(message: BaseMessage, name: str) -> BaseMessage:
-    """Return a voice's own message without the name for providers. With it the voice would begin
-    its answers with its name.
+    """Return a voice's own message without the voice's name. If the name stayed, the model would
+    begin its answers with it.
     """
     content = message.content
     if message.type != "ai" or (
@@ -134,27 +139,27 @@ _UNKNOWN = re.compile(r"[^\W_][\w.-]{0,39}")
 
 @dataclass(frozen=True)
 class Mentions:
-    """The mentions in a text. `text`: the text with names in place of mentions, and without a
-    mention at its beginning.
+    """The mentions in a text. `text`: the text with plain names in place of mentions; a mention at
+    the beginning is removed.
     """
 
     text: str
     ids: Sequence[str] = field(default_factory=list)
     """Ids of the personas mentioned, in order, each once."""
     unknown: Sequence[str] = field(default_factory=list)
-    """Words after an at sign that are nobody's name."""
+    """Words after an at sign that name nobody in the team."""
 
 
 def fold(word: str) -> str:
-    """Return a word in the form in which mentions are compared: case, full-width letters and spaces
-    folded.
+    """Return a word in the form in which mentions are compared: with case, full-width letters and
+    spaces normalised.
     """
     return " ".join(unicodedata.normalize("NFKC", word).casefold().split())
 
 
 def mentions_in(text: str, words: Mapping[str, str], names: Mapping[str, str]) -> Mentions:
-    """Return the mentions in a text. The longest fitting name counts. Code, quotations and e-mail
-    addresses are skipped.
+    """Return the mentions in a text. If several names fit after an at sign, the longest counts. At
+    signs in code, quotations and e-mail addresses are skipped.
     """
     if "@" not in text and "＠" not in text:
         return Mentions(text)
@@ -198,7 +203,9 @@ def mentions_in(text: str, words: Mapping[str, str], names: Mapping[str, str]) -
 def _names_at(
     text: str, place: int, longest: int, words: Mapping[str, str]
 ) -> Iterator[tuple[int, str]]:
-    """Yield the end and id of each name at a place of a text, the longest first."""
+    """Yield the names that begin at `place` in a text, the longest first: the index after the name,
+    and the persona's id.
+    """
     for end in range(min(len(text), place + longest), place, -1):
         word = fold(text[place:end])
         goes_on = (

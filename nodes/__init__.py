@@ -1,1 +1,3 @@
-"""One step a module: a frozen dataclass over a pure core."""
+"""The steps of a turn. Each module here has one step (a node of the graph), as a frozen dataclass
+over pure functions.
+"""

@@ -1,8 +1,8 @@
 """Ask a person before costly queries run: find the queries, make the question, and read the answer.
 
-Three steps, so that nothing is asked or run twice: `run_tools` notes the calls that need approval
-and runs none; this node interrupts and writes down the decisions; then `run_tools` runs what they
-allow.
+There are three steps, so that nothing is asked or run twice. First `run_tools` notes the calls that
+need approval, and runs no call. Then this node interrupts the run and stores the person's
+decisions. Last `run_tools` runs the calls that the decisions allow.
 """
 
 from collections.abc import Mapping, Sequence
@@ -32,7 +32,7 @@ ALLOWED: tuple[Literal["approve"], Literal["edit"], Literal["reject"]] = (
 )
 MOST_REASON = 2_000
 WRONG = ("syntax", "unknown_name", "ambiguous", "type", "refused")
-"""Problems for which a query fails whenever it is run."""
+"""Problems with which a query fails whenever it runs. Nobody is asked about such a query."""
 
 APPROVAL: dict[str, dict[str, str]] = {
     "en": {
@@ -60,7 +60,9 @@ APPROVAL: dict[str, dict[str, str]] = {
 
 
 class Request(TypedDict):
-    """The value of the interrupt, in the format of LangChain's HumanInTheLoopMiddleware."""
+    """The value of the interrupt: the request to a person, in the format of LangChain's
+    HumanInTheLoopMiddleware.
+    """
 
     action_requests: list[ActionRequest]
     review_configs: list[ReviewConfig]
@@ -68,7 +70,7 @@ class Request(TypedDict):
 
 @dataclass(frozen=True)
 class Gate:
-    """Says which queries a person is to approve."""
+    """Find the queries that a person must approve."""
 
     database: Database
     thresholds: CostThresholds
@@ -76,7 +78,9 @@ class Gate:
     def pending(
         self, queries: Sequence[ToolCall], *, mode: str, language: str, cancel: Cancel | None = None
     ) -> list[PendingCall]:
-        """Return the calls that need approval, in order. Blocking: the engine plans each query."""
+        """Return the calls that need approval, in order. This blocks, because the engine plans each
+        query.
+        """
         whys = (
             [(call, self._why(call, mode, language, cancel)) for call in queries]
             if mode != "never"
@@ -109,8 +113,8 @@ class Gate:
 
 @dataclass(frozen=True)
 class Approve:
-    """The node: one interrupt for all calls of the answer. Raises `WrongDecisionError`; the
-    question then stays open.
+    """The node: one interrupt for all calls of an answer that need approval. Raises
+    `WrongDecisionError` if the person's decisions do not fit; the question then stays open.
     """
 
     def __call__(self, now: Now) -> Update:
@@ -125,8 +129,8 @@ class Approve:
 
 
 def _fitting(actions: Sequence[ActionRequest]) -> type[Any]:
-    """Return the type of an answer. LangGraph checks it before it stores the answer, since a stored
-    answer could not be replaced.
+    """Return a type that accepts only decisions that fit these actions. LangGraph checks the
+    person's answer against it before storing the answer, which could not be replaced later.
     """
 
     def check(answer: object) -> object:
@@ -164,8 +168,8 @@ def request_of(pending: Sequence[PendingCall], calls: Sequence[ToolCall]) -> Req
 
 
 def decisions_of(answer: object, actions: Sequence[ActionRequest]) -> list[Decision]:
-    """Read the answer to an interrupt: `{"decisions": [...]}`, one for each action, in order.
-    Raises `WrongDecisionError`.
+    """Read the answer to an interrupt: `{"decisions": [...]}`, with one decision for each action,
+    in order. Raises `WrongDecisionError` if it has another form.
     """
     decisions = answer.get("decisions") if isinstance(answer, Mapping) else None
     if not isinstance(decisions, Sequence) or isinstance(decisions, str):

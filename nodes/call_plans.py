@@ -29,12 +29,16 @@ from longtable.nodes.state import (
 )
 
 CACHED_READINGS = 128
-"""Policies, and calibrations, that a graph keeps read: a few a thread with a turn under way."""
+"""Most policies, and most calibrations, that a graph keeps in memory. A thread with a running turn
+needs a few of each.
+"""
 
 
 @dataclass(frozen=True)
 class Readings:
-    """Reads stored policies and calibrations, each value once. Keyed by their content."""
+    """Read stored policies and calibrations. The objects are cached by the stored content, so that
+    equal content is read only once.
+    """
 
     policies: BoundedCache[str, CompactionPolicy] = field(
         default_factory=lambda: BoundedCache(CACHED_READINGS)
@@ -51,8 +55,8 @@ class Readings:
         return known or self.policies.put(key, CompactionPolicy.from_json(stored))
 
     def calibration(self, learned: Learned | None) -> Calibration:
-        """Return the calibration learned from the thread's provider, by which its tokens are
-        counted.
+        """Return the calibration in a thread's state: what was learned from the reports and errors
+        of its provider.
         """
         stored = learned or {}
         key = json.dumps(stored)
@@ -61,14 +65,14 @@ class Readings:
 
 
 def call_plan_of(values: State, context: Context, *, shared: bool = False) -> CallPlan:
-    """Return the next call of a thread before anything is shortened or left out; `shared`: as a
-    compaction sees it, see `CallSource.call_config`.
+    """Return the next call of a thread before anything is shortened or left out. For `shared` see
+    `CallSource.call_config`.
     """
     return CallPlan(thread_of(values), call_config_of(values, context, shared=shared))
 
 
 def call_config_of(values: State, context: Context, *, shared: bool = False) -> CallConfig:
-    """Return the call config of a thread's next call, see `CallSource.call_config`."""
+    """Return the call config of a thread's next call; see `CallSource.call_config`."""
     return CallSource.of(values, context).call_config(shared=shared)
 
 
@@ -85,7 +89,7 @@ class CallSource:
 
     @classmethod
     def of(cls, values: State, context: Context) -> "CallSource":
-        """Read a state."""
+        """Return the parts for a thread's state and a run's settings."""
         readings = Readings()
         config = values.get("brief") or {}
         return cls(
@@ -98,11 +102,11 @@ class CallSource:
         )
 
     def call_config(self, *, shared: bool = False) -> CallConfig:
-        """Return the stored config, with this run's settings on top.
+        """Return the call config: the thread's stored config, overridden by this run's settings.
 
-        With a team it is the config of the speaking voice. Between turns, or if `shared` (a
-        compaction serves all voices), it is that of the voice with the least room, as if it heard
-        everyone.
+        With a team it is the config of the speaking voice. Between turns, or if `shared` is true,
+        it is the config of the voice with the least room, as if that voice heard everyone.
+        Compactions use `shared`, because they serve all voices.
         """
         voices = self.config.get("voices")
         if not voices:
@@ -155,7 +159,10 @@ def _call_config(source: CallSource, voice: StoredVoice | None = None) -> CallCo
 
 
 def _system_text(source: CallSource, voice: StoredVoice | None) -> str:
-    """Return the system prompts that a voice is sent, and the schema if it may ask the database."""
+    """Return the system text of a voice: the voice's own prompt and, if it may ask the database,
+    the graph's system prompt and the schema. Without a team (`voice` is None) it is only the latter
+    two.
+    """
     parts = ["" if voice is None else voice["system"]]
     if voice is None or voice["has_data"]:
         parts.append(source.context.system_prompt or source.config.get("system") or "")
@@ -164,7 +171,7 @@ def _system_text(source: CallSource, voice: StoredVoice | None) -> str:
 
 
 def _material_tokens(messages: Sequence[BaseMessage]) -> int:
-    """Return the tokens that the context providers' material needed in the newest call."""
+    """Return how many tokens the material of context providers needed in the newest call."""
     for message in reversed(messages):
         if message.type == "ai":
             tokens = mark_of(message, MATERIAL)
@@ -173,17 +180,17 @@ def _material_tokens(messages: Sequence[BaseMessage]) -> int:
 
 
 def schema_text(schema: Schema | None) -> str:
-    """Return the part of a database's schema that follows the system prompt: a note if the schema
-    changed, and its card.
+    """Return the text about the database's schema that follows the system prompt: a note if the
+    schema changed, and the card (a short description of the tables). "" without a schema.
     """
     return "\n".join(filter(None, [schema.get("note"), schema.get("card")])) if schema else ""
 
 
 def next_view(values: Mapping[str, Any], context: Context | None = None) -> list[BaseMessage]:
-    """Return exactly the messages the next model call of this thread would be sent.
+    """Return exactly the messages that the next model call of a thread would be sent.
 
-    `values`: a thread's state, as `graph.get_state(config).values` gives it. Pure: same input, same
-    view. A thread that never ran has no brief yet: its view is empty.
+    `values`: the thread's state, as `graph.get_state(config).values` gives it. The function is
+    pure: the same input gives the same view. The view of a thread that never ran is empty.
     """
     state = cast("State", values)
     if not state.get("brief"):

@@ -1,5 +1,5 @@
-"""Run one compaction: plan it, look up originals that were already compacted, let the strategy
-write with the summariser, emit the event.
+"""Run one compaction: plan it, read originals that were compacted before if they are needed, let
+the strategy write the memory with the summariser, and send the event.
 """
 
 import asyncio
@@ -73,19 +73,21 @@ PRIVATE: RunnableConfig = {
     "run_name": "summarise",
     "callbacks": [],
 }
-"""Keeps the summariser's tokens out of every stream of the user's run: no callbacks of the run
-reach it, and two tags say so to LangGraph and to agent-chat-ui.
+"""The config with which the summariser is called, so that none of its tokens is streamed in the
+user's run. It has no callbacks of the run, and two tags that LangGraph and agent-chat-ui respect.
 """
 OTHER_ANSWERS = 4_096
-"""Tokens that an answer to a strategy other than "rolling" may have at least."""
+"""The limit on the tokens of the summariser's answer is at least this, with a strategy other than
+"rolling".
+"""
 RECENT = 256
-"""Number of records that a process keeps, so that a compaction is made only once even without a
-store.
+"""Number of compaction records that a process keeps. With them a compaction is made only once, even
+without a store.
 """
 
 
 class Writer(NamedTuple):
-    """Who writes the summaries of a model's conversations: a model with its name, or code."""
+    """The writer of summaries: a model and its name, or code if `model` is None."""
 
     model: BaseChatModel | None
     name: str = ""
@@ -99,7 +101,7 @@ class Task:
     call_plan: CallPlan
     plan: CompactionPlan
     results: Compaction | None
-    """The compaction that shortens results, made before the summary."""
+    """The compaction that shrinks results before the summary is made, None if there is none."""
     turn: int
     thread_id: str
     from_originals: bool
@@ -107,25 +109,27 @@ class Task:
 
     @property
     def namespace(self) -> Namespace:
-        """Return where the store keeps the thread's compactions."""
+        """Return the namespace in which the store keeps the thread's compactions."""
         return thread_namespace("compactions", self.thread_id)
 
 
 @dataclass(frozen=True)
 class Compactor:
-    """Compacts a thread. Without a summariser the strategy's fallback writes. A compaction that
-    fails never fails the turn.
+    """Compacts a thread. Without a summariser, code writes the memory (the strategy's fallback). A
+    compaction that fails never makes the turn fail.
     """
 
     writers: Mapping[str, Writer]
-    """Writers by the name with which a run chooses the model, "" for the graph's own."""
+    """The writers of summaries, by the name with which a run chooses its model; "" is for the
+    graph's own model.
+    """
     strategies: Mapping[str, Strategy]
     clock: Callable[[], datetime]
     plans: CallPlans
     seconds: float
-    """How long one call of the summariser may take."""
+    """How many seconds one call of the summariser may take."""
     files: Files | None = None
-    """Archive files to which messages are written before they are compacted."""
+    """The archive files to which messages are written before they are compacted, None for none."""
     instructions: str | None = None
     """Replaces the built-in instructions of the summariser."""
     recent: BoundedCache[tuple[str, str], Compaction] = field(
@@ -134,17 +138,17 @@ class Compactor:
     locked_out: BoundedCache[tuple[str, int], ProviderError] = field(
         default_factory=lambda: BoundedCache(RECENT), repr=False
     )
-    """The error of the summariser's key or account, by thread and turn: it is not asked again in
-    this run.
+    """Errors about the summariser's key or account, by thread and turn. After such an error the
+    summariser is not asked again in the same turn.
     """
 
     @property
     def asks_a_model(self) -> bool:
-        """Return whether a summary may be written by a model."""
+        """Return whether any of the writers is a model."""
         return any(writer.model for writer in self.writers.values())
 
     async def compact(self, now: Now, when: When, how: Execution) -> Outcome | None:
-        """Return the compaction's outcome, None when there was nothing to do."""
+        """Run one compaction and return its outcome, None if there was nothing to do."""
         task = await how.call(partial(self._task, now, when))
         if task is None or isinstance(task, Outcome):
             return task
@@ -184,8 +188,8 @@ class Compactor:
     # -- inside ------------------------------------------------------------------------------------
 
     def _task(self, now: Now, when: When) -> Task | Outcome | None:
-        """Return the task of writing a summary, or the outcome itself if the compaction only
-        shortens results.
+        """Return the task of writing a memory. Return the outcome itself if only results shrink,
+        and None if there is nothing to do.
         """
         call_plan = self.plans.of(now, shared=True)
         results: Compaction | None = None
@@ -236,8 +240,8 @@ class Compactor:
         )
 
     async def _write(self, job: Job, task: Task, how: Execution) -> Outcome:
-        """Let the strategy write, and put the usage of its calls into the record: the thread stores
-        it nowhere else.
+        """Let the strategy write the memory. The usage of its calls is put into the record, because
+        the thread stores this usage nowhere else.
         """
         steps = compaction_steps(job, self.strategies[job.strategy])
         answer = None
@@ -305,9 +309,7 @@ class Compactor:
 
 
 def answer_tokens(plan: CompactionPlan, call_config: CallConfig) -> int:
-    """Return the most tokens that one answer of the summariser may have, as the provider counts
-    them.
-    """
+    """Return the most tokens of one answer of the summariser, in the provider's tokens."""
     most = plan.summary_budget + PIN_ROOM
     if call_config.policy.strategy != ROLLING:
         # Its answers are documents, lists, or a caller's own.
@@ -316,8 +318,8 @@ def answer_tokens(plan: CompactionPlan, call_config: CallConfig) -> int:
 
 
 def plan_ahead(call_plan: CallPlan, breaker: int | None) -> CompactionPlan | None:
-    """Return the compaction to make ahead of the next turn. None if none is due, or if one failed
-    and is to wait for more tokens.
+    """Return the plan of a compaction ahead of the next turn. Return None if no compaction is due,
+    or if one has failed and must wait for more text.
     """
     if not call_plan.call_config.policy.ahead:
         return None
@@ -326,7 +328,7 @@ def plan_ahead(call_plan: CallPlan, breaker: int | None) -> CompactionPlan | Non
 
 
 def _why_by_code(has_model: bool, reasons: Sequence[Reason]) -> str:
-    """Return why a model did not write a memory."""
+    """Return, as text, why code and not a model wrote a memory."""
     if not has_model:
         return "no model writes summaries here"
     return (
@@ -356,8 +358,9 @@ def _advance(steps: Any, answer: str | Exception | None, job: Job) -> Request | 
 
 
 def _originals(task: Task, runtime: Runtime[Context]) -> list[Numbered] | None:
-    """Return the retired messages if the memory is made anew from the originals, None if it
-    continues the memory before. Raises `ConfigError` without a store.
+    """Return the retired messages if the memory must be made anew from the originals. Return None
+    if it continues the previous memory. Raises `ConfigError` if they are needed and there is no
+    store.
     """
     if not task.from_originals:
         return None
@@ -381,8 +384,8 @@ def _originals(task: Task, runtime: Runtime[Context]) -> list[Numbered] | None:
 
 
 def _within(seconds: float, call: Callable[[], BaseMessage]) -> BaseMessage:
-    """Return the result of a call; raise TimeoutError if it takes too long. The call then goes on
-    in its thread, and its result is dropped.
+    """Return the result of a call. Raises `TimeoutError` if the call takes longer than `seconds`;
+    the call then continues in its OS thread, and its result is dropped.
     """
     done: Future[BaseMessage] = Future()
 
@@ -398,7 +401,7 @@ def _within(seconds: float, call: Callable[[], BaseMessage]) -> BaseMessage:
 
 @dataclass(frozen=True)
 class Compact:
-    """The node: appends one compaction record, or reports why there is none."""
+    """The node: runs one compaction and appends its records, or reports why there is none."""
 
     compactor: Compactor
 
@@ -410,7 +413,9 @@ class Compact:
         return compaction_update(now, outcome, started, whole=whole)
 
     def _whole(self, now: Now) -> int:
-        """Return the tokens of the next call of the speaking voice, 0 if no voice is speaking."""
+        """Return the tokens of the speaking voice's next call before anything is shortened, 0 if no
+        voice is speaking.
+        """
         turn = now.turn
         if not turn.get("voice") or turn.get("status") not in UNDER_WAY:
             return 0

@@ -1,5 +1,5 @@
-"""Count exactly what the next call would send, and say whether a compaction is due. A superstep
-builds the plan of the call once.
+"""Count exactly what the next call would send, and decide whether a compaction is due. The plan of
+the call is built only once in a superstep.
 """
 
 import operator
@@ -24,17 +24,20 @@ from longtable.nodes.team.team import Team
 from longtable.nodes.team.turn_order import scene_of
 
 KEPT_PLANS = 128
-"""Number of plans that a process keeps, one for each running turn. `settle` or `prepare` drops the
-plan. A cancelled turn's plan is dropped after so many newer ones.
+"""Number of plans that a process keeps, one for each thread with a running turn. `settle` or
+`prepare` drops the plan of its turn. The plan of a cancelled turn is dropped once there are this
+many newer plans.
 """
 CHANNELS = ("messages", "compactions", "edits", "archive", "brief", "learned")
-"""Channels from which a plan is made, besides the turn's ceiling."""
+"""The channels of the state from which a plan is made. The ceiling in the turn's record counts too.
+"""
 
 
 @dataclass(frozen=True)
 class _Kept:
     values: tuple[Any, ...]
-    """The channels' values. They are kept alive so that no other object can get their identity."""
+    """The values of `CHANNELS`. They are kept so that no other object can get the same Python id.
+    """
     ceiling: int | None
     voice: str | None
     context: Context
@@ -43,11 +46,11 @@ class _Kept:
 
 @dataclass(frozen=True)
 class CallPlans:
-    """The newest plan of each thread with a turn under way.
+    """The newest call plan of each thread with a running turn.
 
-    A plan is used again only for the very objects from which it was made. LangGraph passes these on
-    unchanged until they are written. So concurrent runs, a fork or a resumed run never get each
-    other's plan; at worst a plan is built anew.
+    A plan is used again only if the state holds the very objects from which the plan was made.
+    LangGraph passes these objects on unchanged until they are written. So concurrent runs, forks
+    and resumed runs never get each other's plan; at worst a plan is built anew.
     """
 
     team: Team | None = None
@@ -55,8 +58,8 @@ class CallPlans:
     kept: BoundedCache[str, _Kept] = field(default_factory=lambda: BoundedCache(KEPT_PLANS))
 
     def of(self, now: Now, *, shared: bool = False) -> CallPlan:
-        """Return the plan of the next call; `shared`: as a compaction sees it, which serves all
-        voices of a team.
+        """Return the plan of the next call. For `shared`, which compactions use, see
+        `CallSource.call_config`.
         """
         context = now.context
         thread_id = now.thread_id
@@ -78,8 +81,11 @@ class CallPlans:
         return self.kept.put(thread_id, _Kept(made_of, ceiling, voice, context, plan)).plan
 
     def of_team(self, now: Now) -> CallPlan | None:
-        """Return one plan for all personas if the mode keeps secrets, else None. The plan hears
-        everything and has no whisper, so that its tokens do not reveal who is asked.
+        """Return one plan that stands for all personas, if the team's mode keeps secrets. Return
+        None otherwise, or if no voice is speaking.
+
+        This plan hears everything and has no whisper, so that its tokens do not reveal who is
+        asked.
         """
         turn = now.turn
         if self.team is None or not self.team.mode.private or not turn.get("voice"):
@@ -116,8 +122,8 @@ def _same(one: tuple[Any, ...], other: tuple[Any, ...]) -> bool:
 
 
 def _same_items(one: Any, other: Any) -> bool:
-    """Return whether two lists hold the very same objects: a node that counts has made its own list
-    of the messages.
+    """Return whether two lists hold the very same objects. (A node that counts makes its own list
+    of the messages, so the lists themselves may be different objects.)
     """
     return (
         isinstance(one, list)
@@ -129,15 +135,15 @@ def _same_items(one: Any, other: Any) -> bool:
 
 @dataclass(frozen=True)
 class Estimate:
-    """Writes `usage`, emits `context_usage`. It runs as a separate node only after nodes that do
-    not count at their own end (`route.py`).
+    """The node: counts the next call, writes `usage`, and sends the event `context_usage`. Most
+    nodes count at their own end; this one runs only after those that do not (see `route.py`).
     """
 
     clock: Callable[[], datetime]
     plans: CallPlans
 
     def __call__(self, now: Now) -> Update:
-        """Add messages that came since the last call to the turn, and count."""
+        """Take messages that arrived since the last call into the turn. Count the next call."""
         received, turn = receive(now.turn, now.runtime, look=_asks(now))
         if not received:
             changed = now if turn == now.turn else now.with_turn(turn)
@@ -157,7 +163,7 @@ class Estimate:
         return {**update, **self.count(now.after(update))}
 
     def count(self, now: Now) -> Update:
-        """Count the next call."""
+        """Count the next call, send the event, and return the update."""
         turn = now.turn
         of_team = self.plans.of_team(now)
         call_plan = self.plans.of(now)
@@ -182,7 +188,9 @@ class Estimate:
         return update
 
     def _cost(self, team: Team, now: Now) -> TeamTurn:
-        """Return the event that says, before a team's first call, what the turn may cost."""
+        """Return the event `team_turn`, which says before a team's first call what the turn may
+        cost.
+        """
         speakers = team.mode.speakers(scene_of(team, now.thread.messages, now.turn))
         of_team = self.plans.of_team(now)
         if of_team:
@@ -209,12 +217,12 @@ def _asks(now: Now) -> bool:
 
 
 def usage_event(view: View, call_config: CallConfig) -> ContextUsage:
-    """Return the event of a call's size."""
+    """Return the event that reports the size of a call."""
     return cast("ContextUsage", {"type": "context_usage", **usage_figures(view, call_config)})
 
 
 def team_figures(view: View, call_config: CallConfig) -> UsageFigures:
-    """Return the figures of the plan for all personas."""
+    """Return the figures of a view that stands for all personas, marked with `of_team`."""
     return {**usage_figures(view, call_config), "of_team": True}
 
 

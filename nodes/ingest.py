@@ -1,4 +1,4 @@
-"""Take in what the user sent: check it, stamp it, open the turn."""
+"""Take in what the user sent: check the messages, stamp them, and open the turn."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -48,12 +48,14 @@ from longtable.nodes.team.turn_order import answers_ahead, first_voice
 
 @dataclass(frozen=True)
 class Ingest:
-    """The node. It takes a refused input out of the thread again; `settle` then raises the
-    error.
+    """The node. If an input is refused, this node removes it from the thread again, and the node
+    `settle` raises the error.
     """
 
     brief: Callable[[Now], tuple[StoredConfig, SchemaChange | None]]
-    """Returns the call config, and the mark of a change of the database's schema."""
+    """Function that returns the config to store, and the change of the database's schema (None if
+    it did not change).
+    """
     clock: Callable[[], datetime]
     rate_limit: RateLimit | None = None
     limits: RequestLimits = field(default_factory=RequestLimits)
@@ -108,7 +110,7 @@ class Ingest:
         brief: StoredConfig,
         change: SchemaChange | None,
     ) -> Update:
-        """Return the update that opens a turn with the new messages and those from the inbox."""
+        """Return the update that opens a turn with the new messages and those of the inbox."""
         runtime = now.runtime
         thread = arrival.thread
         time = self.clock().isoformat(timespec="seconds")
@@ -138,7 +140,7 @@ class Ingest:
         arrival: "Arrival",
         config: CallConfig,
     ) -> None:
-        """Raise an `InputError` for input that cannot be accepted, or that comes too soon."""
+        """Raise an `InputError` if the input cannot be accepted, or comes too soon."""
         limits = None if arrival.embedded else self.limits
         check_input(new, arrival.context, CallPlan(arrival.thread, config), limits)
         if self.rate_limit:
@@ -148,7 +150,9 @@ class Ingest:
 
 
 def _configured(now: Now, brief: StoredConfig) -> Update:
-    """Return the update of the call config, if it has changed."""
+    """Return the update that stores the call config if it has changed. It also clears what other
+    channels hold of an unfinished turn or another model.
+    """
     before = now.config
     update: Update = {"brief": brief} if brief != before else {}
     if now.state.get("ahead"):  # of a turn that was left
@@ -161,8 +165,10 @@ def _configured(now: Now, brief: StoredConfig) -> Update:
 def _removals(
     sent: Sequence[BaseMessage], ordered: Sequence[BaseMessage], *, again: bool
 ) -> list[RemoveMessage]:
-    """Return the removals of messages that are not accepted. All messages are removed if their
-    order changes (`again`) or if one bears a forged mark; the accepted ones are then added again.
+    """Return the removals of messages that were sent but are not accepted.
+
+    If the order of messages changes (`again`) or if a message bears a forged mark, all messages
+    that were sent are removed; the caller then adds the accepted messages again.
     """
     again = again or any(marks_of(message) for message in sent)
     accepted = {message.id for message in ordered}
@@ -172,8 +178,8 @@ def _removals(
 def _with_inbox(
     new: Sequence[BaseMessage], received: Sequence[InboxMessage], messages: Sequence[BaseMessage]
 ) -> tuple[list[BaseMessage], set[str | None]]:
-    """Return the messages of the inbox and then the input, in order of arrival, and the ids of the
-    steered messages.
+    """Return the messages of the inbox followed by the new input, in order of arrival. Also return
+    the ids of those that count as steered (they joined a turn from the inbox).
     """
     ids = {message.id for message in new}
     known = {message.id for message in messages}
@@ -187,8 +193,8 @@ def _with_inbox(
 def _with_schema_change(
     message: BaseMessage, change: SchemaChange, runtime: Runtime[Context]
 ) -> BaseMessage:
-    """Return the message that opens the turn with the mark of a changed schema, and send the
-    event.
+    """Return the message that opens the turn with a mark of the schema's change, and send the event
+    `schema_changed`.
     """
     runtime.stream_writer(
         SchemaChanged(
@@ -199,7 +205,7 @@ def _with_schema_change(
 
 
 def _refused(new: Sequence[BaseMessage], before: Turn, error: LongtableError) -> Update:
-    """Take the input out again, and keep the reason for `settle` to raise."""
+    """Return the update that removes a refused input, and notes the error for `settle` to raise."""
     numbers = {key: value for key, value in vars(error).items() if not key.startswith("_")}
     newest = run_settings().get(SENT)
     language = language_of(new or [newest] if newest else new)

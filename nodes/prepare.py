@@ -1,8 +1,8 @@
 """Make room for the next turn after the answer: compact ahead of time, and retire old originals and
 compactions to the store.
 
-It may be cut off: a run that ends before or during this step leaves the thread as it was after the
-answer.
+This step may be cut off. A run that ends before or during this step leaves the thread as it was
+after the answer.
 """
 
 import time
@@ -34,7 +34,7 @@ from longtable.store.records.word_index import WordIndex
 
 @dataclass(frozen=True)
 class Prepare:
-    """The node."""
+    """The node, which runs after the answer. See the module."""
 
     compactor: Compactor
 
@@ -48,8 +48,8 @@ class Prepare:
             self.compactor.plans.drop(now.thread_id)
 
     def _retired_after(self, now: Now, outcome: Outcome | None, started: float) -> Update:
-        """Return the update of a compaction made ahead, and of the messages and compactions that
-        retire now.
+        """Move the messages and compactions that retire now into the store. Return the update that
+        removes them, together with the update of a compaction made ahead.
         """
         update = compaction_update(now, outcome, started, ahead=True) if outcome else {}
         store = now.runtime.store
@@ -78,7 +78,7 @@ class Prepare:
 
 
 def worth_preparing(now: Now, plans: CallPlans) -> bool:
-    """Return whether the node has anything to do after this turn."""
+    """Return whether the node `prepare` has anything to do after this turn."""
     call_plan = plans.of(now, shared=True)
     if not _is_far_from_due(now, call_plan) and plan_ahead(call_plan, failed_at(now.turn)):
         return True
@@ -86,11 +86,12 @@ def worth_preparing(now: Now, plans: CallPlans) -> bool:
 
 
 def _is_far_from_due(now: Now, call_plan: CallPlan) -> bool:
-    """Return whether the count before the answer shows that no compaction ahead can be due.
+    """Return whether the tokens counted before the answer already show that no compaction ahead can
+    be due.
 
-    The next round is guessed from the newest ones, so it is at most as large as the call: below
-    half of the threshold it cannot pass it. To plan instead took 4 of 30 ms a turn at 1,000
-    messages.
+    The size of the next round is estimated from the newest rounds, so it is at most the size of the
+    call. If the call is below half of the threshold, call and next round together stay below the
+    threshold. Planning a compaction instead took 4 of the 30 ms of a turn at 1,000 messages.
     """
     call_config = call_plan.call_config
     thread = call_plan.thread
@@ -113,10 +114,10 @@ def _is_far_from_due(now: Now, call_plan: CallPlan) -> bool:
 
 
 def retiring(thread: Thread, policy: CompactionPolicy) -> list[Original]:
-    """Return the messages that retire now: once the transcript is long, those covered by the
-    compaction before the live one.
+    """Return the messages that retire now. If the live transcript is longer than the policy's
+    `retire_after`, they are the messages that the compaction before the live compaction covers.
 
-    Messages of the live compaction stay, so that it can be undone.
+    Messages that only the live compaction covers stay, so that this compaction can be undone.
     """
     if (
         policy.retire_after is None
@@ -131,9 +132,10 @@ def retiring(thread: Thread, policy: CompactionPolicy) -> list[Original]:
 def _retire(archive: StoreArchive, thread_id: str, retired: Sequence[Original]) -> bool:
     """Write the retiring messages to the store.
 
-    Return False if another branch of the thread (time travel) has its own messages under these
-    numbers. They are written first and removed afterwards. A kill between the two steps duplicates
-    nothing, because the number is the key.
+    Return True if they were written, False if another branch of the thread (time travel) has other
+    messages under these numbers. Messages are written to the store first and removed from the state
+    afterwards. If the process is killed between these two steps, no message is duplicated, because
+    a message's number is its key.
     """
     items = archive.get(
         thread_namespace("archive", thread_id), [key_of(original.number) for original in retired]

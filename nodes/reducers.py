@@ -1,4 +1,4 @@
-"""The reducers of the state: how messages and records of many writes become one list."""
+"""The reducers of the state: they merge the messages or records of many writes into one list."""
 
 from collections.abc import Mapping, Sequence
 from itertools import chain
@@ -45,15 +45,16 @@ _CLASSES = {kind.model_fields["type"].default: kind for kind in (*_MESSAGES, *_C
 
 
 def merge_messages(state: list[BaseMessage], writes: Sequence[Any]) -> list[BaseMessage]:
-    """Upsert messages by id, in order; the reducer of `messages`.
+    """Insert or replace messages by id, in order. This is the reducer of the channel `messages`.
 
-    Deterministic and batching-invariant, as a delta channel replays its writes:
-    `merge(merge(s, a), b) == merge(s, a + b)`. LangGraph adds ids to the messages it gets; one that
-    still has none (a bare string or tuple) gets an id made from its place and content. An accepted
-    message is not overwritten by input that repeats its id: a resent message is a duplicate; a
-    deliberate edit carries the stamp of the message it was copied from, and its metadata merges
-    field by field. `RemoveMessage` takes a message out, with `REMOVE_ALL_MESSAGES` all before it;
-    an unknown id is no error, for the removal may be replayed.
+    The result is deterministic and does not depend on how writes are batched, because a delta
+    channel replays its writes: `merge(merge(s, a), b) == merge(s, a + b)`.
+
+    LangGraph adds ids to messages; a message without an id (a bare string or tuple) gets an id made
+    from its place and content. A message with the id of an accepted message is dropped as a
+    duplicate, unless it bears the same stamp: then it is an edit, and is merged into the accepted
+    message field by field. `RemoveMessage` removes a message, or with `REMOVE_ALL_MESSAGES` all
+    messages before it. Removing an unknown id is no error, because the removal may be a replay.
     """
     try:
         merged = {message.id: message for message in state}
@@ -75,7 +76,7 @@ def merge_messages(state: list[BaseMessage], writes: Sequence[Any]) -> list[Base
 
 
 def read_messages(write: Any) -> list[BaseMessage]:
-    """Return the messages of one write, in whatever form LangGraph takes them."""
+    """Return the messages of one write, which may have any form that LangGraph accepts."""
     messages = map(_message, _items(write))
     return [
         message_chunk_to_message(each) if isinstance(each, BaseMessageChunk) else each
@@ -84,11 +85,12 @@ def read_messages(write: Any) -> list[BaseMessage]:
 
 
 def _message(item: Any) -> BaseMessage:
-    """Return a message, also from its dict: a server stores its messages as dicts.
+    """Return a message, or make one from a dict, a text or a pair. A server stores its messages as
+    dicts.
 
-    `convert_to_messages` knows some fields only and puts the others (`usage_metadata`,
-    `invalid_tool_calls`) into `additional_kwargs`. Here only keys that are not fields go there,
-    because `additional_kwargs` count towards a request's size.
+    LangChain's `convert_to_messages` knows only some fields of a dict and puts the rest (such as
+    `usage_metadata`) into `additional_kwargs`. Here only keys that are no fields of the message are
+    put there, because `additional_kwargs` count towards a request's size.
     """
     if isinstance(item, BaseMessage):
         return item
@@ -138,8 +140,8 @@ def _items(write: Any) -> Sequence[Any]:
 
 
 def append_records(state: list[Any], writes: Sequence[Any]) -> list[Any]:
-    """Append records by id, each once; the reducer of `compactions` and `edits`. One that
-    `replaces` others takes their place.
+    """Append records by id; a record with a known id is ignored. This is the reducer of
+    `compactions` and `edits`. A record that `replaces` other records takes their place in the list.
     """
     merged: dict[str, Any] = {record["id"]: record for record in state}
     for record in chain.from_iterable(map(_items, writes)):
@@ -153,7 +155,7 @@ def append_records(state: list[Any], writes: Sequence[Any]) -> list[Any]:
 
 
 def keep_latest(state: dict[str, Any], writes: Sequence[Any]) -> dict[str, Any]:
-    """Return the newest value. This is the reducer of channels that seldom change; as delta
-    channels they are written only when they change.
+    """Return the newest value. This is the reducer of channels that seldom change. Such channels
+    are delta channels, which are written only when their value changes.
     """
     return writes[-1] if writes else state

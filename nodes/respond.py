@@ -1,4 +1,4 @@
-"""Ask the model, with the view that was counted."""
+"""Ask the model, and send it the view that was counted."""
 
 import uuid
 from collections.abc import Callable, Mapping, Sequence
@@ -55,19 +55,23 @@ from longtable.nodes.tooling.tool_jobs import spent_tools
 from longtable.tools.memory_tools import NOTE, answered, recall
 
 CAUSED_BY_INPUT = (ProviderRefusedError, ModelContextOverflowError)
-"""Failures that the messages themselves may cause: such a turn counts towards the rate limit."""
+"""Errors that the messages themselves may cause. A turn that fails with another error at its first
+call does not count towards the rate limit.
+"""
 
 MAX_OVERFLOW_RETRIES = 3
-"""How often a turn may compact harder after the provider says that the context is too long. Each
-time halves the call.
+"""How often a turn may compact further because the provider said that the context is too long. Each
+time the call's size is halved.
 """
 
 
 EMPTY_TRIES = 2
-"""An empty answer is asked for once more."""
+"""How often the model is asked in all, if its answers are empty."""
 MOST_RECALLS = 3
 MOST_KEYWORDS = 3
-"""How often markers are followed for one answer, and how many markers each time."""
+"""For one answer, originals are recalled at most `MOST_RECALLS` times, each time for at most
+`MOST_KEYWORDS` markers `[NEED_CONTEXT: keyword]`.
+"""
 
 
 NOT_FOUND = "Nothing was found for “{}”. Answer with what is here, without a marker, or say what is missing."
@@ -76,8 +80,8 @@ LAST_SEARCH = "That was the last search: answer with what is here, and say what 
 
 @dataclass
 class Asking:
-    """Asks until there is an answer to keep. `view` returns the next request; `take` judges the
-    answer.
+    """The requests of one answer. The model is asked until there is an answer to keep: `view`
+    returns the next request, and `take` judges the model's reply.
     """
 
     call_plan: CallPlan
@@ -87,7 +91,7 @@ class Asking:
     recalls: int = 0
     blocks: list[str] = field(default_factory=list)
     searched: dict[str, None] = field(default_factory=dict)
-    """Keywords of markers, in order."""
+    """The keywords of markers for which originals were searched, in order."""
     materials: Sequence[Material] = ()
     """Material that is sent with this call only and is not kept."""
     passed: list[MaterialPart] = field(default_factory=list)
@@ -103,13 +107,13 @@ class Asking:
         return view
 
     def take(self, answer: BaseMessage) -> BaseMessage | None:
-        """Return the answer to keep, None to ask again. Searches the store: call it off the event
-        loop.
+        """Return the answer to keep, or None if the model must be asked again. This may search the
+        store, so do not call it on the event loop.
 
-        The text around a marker is a draft, never an answer: an answer that still holds a marker
+        The text around a marker is a draft, never an answer. So an answer that still holds a marker
         after the last search counts as empty.
 
-        Raises `ProviderUnavailableError` for an answer that broke off.
+        Raises `ProviderUnavailableError` if the stream of the answer broke off.
         """
         if broke_off(answer):
             raise ProviderUnavailableError(
@@ -134,8 +138,8 @@ class Asking:
         return answer.model_copy(update={"additional_kwargs": extra})
 
     def _recalled(self, keyword: str, among: int) -> str:
-        """Return the block of originals for one of so many keywords, "" if no originals were
-        found.
+        """Return the text block with the originals for a keyword, "" if none were found. `among`:
+        the number of keywords that share the room for such blocks.
         """
         try:
             hits = answered(recall(self.originals, keyword, share=among))
@@ -166,13 +170,13 @@ def _has_calls(answer: BaseMessage) -> bool:
 
 @dataclass(frozen=True)
 class Respond:
-    """The node. After a provider's overflow the turn is counted again with a smaller limit; other
-    failures raise typed errors.
+    """The node. If the provider says that the context is too long, the turn is counted again with a
+    smaller limit. Other failures raise typed errors.
     """
 
     lines: Mapping[tuple[str, str], Sequence[Answerer]]
-    """The model and then its fallbacks, by persona ("" without a team) and by the name with which a
-    run chooses the model ("" for the graph's own).
+    """The models to ask in order: the model, then its fallbacks. The key is the persona ("" without
+    a team) and the name with which a run chooses its model ("" for the graph's own model).
     """
     clock: Callable[[], datetime]
     indexes: Indexes
@@ -237,8 +241,8 @@ class Respond:
         provided: ProvidedContext,
         now: Now,
     ) -> tuple[View, Update]:
-        """Return the first request, and the update of its usage if material came with it; send
-        the events of both.
+        """Return the first request and, if material was added to it, the update of its usage. Send
+        the events about material and usage.
         """
         emit = now.runtime.stream_writer
         asking.materials = provided.materials
@@ -307,8 +311,9 @@ class Respond:
         return self.plans.readings.calibration(now.state.get("learned"))
 
     def _failed(self, error: Exception, now: Now, caller: Caller, view: View) -> Update:
-        """Return the update that asks again after an overflow, or that closes a refused turn. Other
-        failures are raised.
+        """Return the update after a failed call. After an overflow, the call is counted and made
+        again; if the provider refused the content, `close_refused` decides. Raise any other
+        failure.
         """
         known = provider_error(error, answering=caller.answering)
         if known is None:
@@ -339,7 +344,9 @@ class Respond:
 
 
 def _material_marks(parts: Sequence[MaterialPart]) -> dict[str, Any]:
-    """Return the marks of an answer on the material that went with its call; empty without any."""
+    """Return the marks of an answer that describe the material sent with its call. They are empty
+    if there was none.
+    """
     if not parts:
         return {}
     passed = [
@@ -352,13 +359,15 @@ def _material_marks(parts: Sequence[MaterialPart]) -> dict[str, Any]:
 
 
 def _has_own_model(now: Now) -> bool:
-    """Return whether the voice that is asked has a model of its own."""
+    """Return whether the voice that is asked has its own model instead of the conversation's."""
     voice = now.config.get("voices", {}).get(now.turn.get("voice", ""))
     return voice is not None and voice["own_model"]
 
 
 def _status(answer: BaseMessage) -> TurnStatus:
-    """Return "running", or the provider's reason why an answer is missing or incomplete."""
+    """Return the turn's status after an answer: "running", or why the answer is empty or was cut
+    off.
+    """
     ended = str(
         answer.response_metadata.get("finish_reason")
         or answer.response_metadata.get("stop_reason")
@@ -373,15 +382,15 @@ def _status(answer: BaseMessage) -> TurnStatus:
 
 
 def _learned(before: Calibration, after: Calibration) -> Update:
-    """Return the update of the calibration learned from the provider, empty if there is nothing
-    new.
+    """Return the update that stores a new calibration. It is empty if the calibration did not
+    change.
     """
     return {} if after == before else {"learned": cast("Learned", after.as_json())}
 
 
 def _with_call_ids(answer: BaseMessage) -> BaseMessage:
-    """Return the answer with a unique id for each call: without it a single call could not be
-    answered or approved.
+    """Return the answer with a unique id for each tool call. Without unique ids, a single call
+    could not be answered or approved.
     """
     if not isinstance(answer, AIMessage):
         return answer

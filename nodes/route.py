@@ -1,4 +1,4 @@
-"""Where a turn goes next: pure functions of the state."""
+"""Decide to which node a turn goes next, by pure functions of the state."""
 
 from collections.abc import Sequence
 from typing import Literal
@@ -13,8 +13,8 @@ Counted = Literal["compact", "respond", "settle"]
 
 
 def after_ingest(state: State) -> Counted | Literal["__end__"]:
-    """Go straight to settle with a refused input, whose error it raises. If everything was answered
-    before, there is nothing to do.
+    """Return the node after ingest. A refused input goes straight to settle, which raises the
+    error. If everything was answered before, the run ends.
     """
     turn = turn_of(state)
     if turn.get("status") == ANSWERED:
@@ -23,13 +23,15 @@ def after_ingest(state: State) -> Counted | Literal["__end__"]:
 
 
 def counts_after_ingest(_: Now, after: Now) -> bool:
-    """Return whether ingest counts in its own superstep: each one is a checkpoint, 1.2 ms."""
+    """Return whether the next call is counted in ingest's own superstep. This saves a superstep,
+    whose checkpoint takes 1.2 ms.
+    """
     return after.turn.get("status") not in {"refused", ANSWERED, NOBODY}
 
 
 def after_estimate(state: State) -> Counted:
-    """Compact when due; close the turn when its model calls are used up or when a compaction was
-    all that was asked for.
+    """Return the node after estimate. A compaction runs if it is due. The turn is closed if its
+    model calls are used up, or if only a compaction was asked for. Otherwise the model is asked.
     """
     return _counted(state, turn_of(state))
 
@@ -41,8 +43,8 @@ def _counted(state: State, turn: Turn) -> Counted:
 
 
 def after_respond(state: State) -> Literal["estimate", "run_tools", "approve", "settle"]:
-    """Run the calls of the answer. Count again after an overflow, or to ask again without messages
-    that were refused. Else the turn is over.
+    """Return the node after respond. The answer's tool calls are run. After an overflow, or to ask
+    again without messages that were refused, the call is counted again. Otherwise the turn is over.
     """
     turn = turn_of(state)
     if _waits_for_approval(turn):  # a voice of a team that was asked with others
@@ -55,8 +57,8 @@ def after_respond(state: State) -> Literal["estimate", "run_tools", "approve", "
 
 
 def after_run_tools(state: State) -> Literal["approve", "run_tools"] | Counted:
-    """Ask a person if calls wait for approval. Run the calls that have no answer yet. Else ask the
-    model again.
+    """Return the node after run_tools. If calls wait for approval, a person is asked. Calls that
+    have no answer yet are run. Otherwise the model is asked again.
     """
     turn = turn_of(state)
     if _waits_for_approval(turn):
@@ -65,17 +67,18 @@ def after_run_tools(state: State) -> Literal["approve", "run_tools"] | Counted:
 
 
 def counts_after_run_tools(before: Now, after: Now) -> bool:
-    """Return whether the tools' answers are counted in their own superstep.
+    """Return whether the next call is counted in the superstep of run_tools.
 
-    Not in a turn that a new message replaces: messages that came meanwhile belong to the new turn.
+    False if calls are still open. Also False if a new message replaces the turn, because messages
+    that arrived meanwhile belong to the new turn.
     """
     passed_over = "passed_over" in (before.turn.get("approval") or {})
     return not (passed_over or _waits_for_approval(after.turn) or unanswered(after.thread.messages))
 
 
 def after_settle(state: State) -> Counted | Literal["prepare", "__end__"]:
-    """Ask the team's next voice. After the last voice, make room for the next turn if there is
-    something to compact or to retire.
+    """Return the node after settle. The team's next voice is asked. After the last voice, prepare
+    runs if there is something to compact or to retire; otherwise the run ends.
     """
     turn = turn_of(state)
     if turn.get("status") in UNDER_WAY:
@@ -84,7 +87,9 @@ def after_settle(state: State) -> Counted | Literal["prepare", "__end__"]:
 
 
 def counts_after_settle(_: Now, after: Now) -> bool:
-    """Return whether another voice of the team is asked now."""
+    """Return whether the next call is counted in settle's superstep: True if another voice of the
+    team is to be asked now.
+    """
     return after.turn.get("status") in UNDER_WAY and not is_ahead(after.state, after.turn)
 
 

@@ -1,5 +1,5 @@
-"""Run the calls of the newest answer, in parallel; a failing tool is an answer to the model, not a
-crash.
+"""Run the tool calls of the newest answer, in parallel. If a tool fails, the model gets the error
+as the tool's answer, and the turn goes on.
 """
 
 import asyncio
@@ -66,8 +66,8 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class RunTools:
-    """The node. Full results go to the person by event and into `results`; the thread keeps only
-    the part that the model is shown.
+    """The node. Whole results are sent to the person by event and stored in `results`. The thread
+    keeps only the part of a result that the model is shown.
     """
 
     tools: Mapping[str, BaseTool]
@@ -120,7 +120,9 @@ class RunTools:
         return frozenset(name for name, tool in self.tools.items() if tool_kind(tool) == "query")
 
     def _gated(self, now: Now, tools: Mapping[str, BaseTool]) -> list[ToolCall]:
-        """Return the calls that may need a person's approval, empty once that is decided."""
+        """Return the calls that may need a person's approval. The list is empty if the turn already
+        has a record of approval.
+        """
         if "approval" in now.turn or now.context.approve_sql == "never":
             return []
         return [
@@ -136,8 +138,8 @@ class RunTools:
         calls: Sequence[ToolCall],
         pending: Sequence[PendingCall],
     ) -> Update:
-        """Return the update that asks a person to approve calls, and note the calls in the
-        audit.
+        """Note the calls that wait for approval in the audit, send the event, and return the update
+        after which a person is asked.
         """
         asked = self._with_name(pending, now.turn.get("voice", ""))
         ids = {each["id"] for each in asked}
@@ -148,7 +150,7 @@ class RunTools:
         return {"turn": {**now.turn, "approval": {"asked": asked}}}
 
     def _inputs(self, now: Now, tools: Mapping[str, BaseTool], log: Log) -> ToolInputs:
-        """Return the inputs that tools get besides their arguments."""
+        """Return the inputs that tools are given besides the model's arguments."""
         messages = now.thread.messages
         results: ThreadResults | None = None
         if self.results is not None and now.thread_id:
@@ -162,7 +164,9 @@ class RunTools:
         return ToolInputs(tools, originals, results, log, board)
 
     def _with_name(self, pending: Sequence[PendingCall], voice: str) -> list[PendingCall]:
-        """Return the calls that wait, their descriptions with the name of the voice that asks."""
+        """Return the calls that wait for approval. With a team, their descriptions begin with the
+        name of the voice that made them.
+        """
         name = self.team.names.get(voice, "") if self.team else ""
         if not name:
             return [*pending]
@@ -178,8 +182,8 @@ class RunTools:
     async def _run(
         self, job: Job, emit: StreamWriter, inputs: "ToolInputs", how: Execution, *, alone: bool
     ) -> ToolMessage | None:
-        """Return the answer. None for a tool that itself waits for a person's answer: it is run
-        again, alone, and then asks.
+        """Run a job and return the tool's answer. Return None if the tool itself asks a person a
+        question: it is later run again, alone, and asks then.
         """
         report = CallReport(job, inputs.tools, emit)
         try:
@@ -231,13 +235,13 @@ class RunTools:
 
 
 def _is_voices_own(messages: Sequence[BaseMessage]) -> bool:
-    """Return whether the newest calls are private to the voice that made them."""
+    """Return whether the newest tool calls are private to the voice that made them."""
     calling = next((message for message in reversed(messages) if message.type == "ai"), None)
     return calling is not None and bool(mark_of(calling, PRIVATE))
 
 
 def _pin_calls(messages: Sequence[BaseMessage], turn: int) -> int:
-    """Return how many calls of this turn changed pins."""
+    """Return how many tool calls have changed pins in this turn."""
     newest = takewhile(lambda message: turn_number(message) == turn, reversed(messages))
     return sum(
         isinstance(message, ToolMessage)

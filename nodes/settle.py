@@ -1,5 +1,5 @@
-"""Close the turn: give a notice if there is no answer, raise if the input or the call was refused,
-and see whether the next turn needs preparing.
+"""Close the turn: add a notice if there is no answer, raise the error if the input or the call was
+refused, and decide whether `prepare` must run.
 """
 
 import uuid
@@ -83,14 +83,14 @@ _REFUSALS: dict[str, Callable[..., LongtableError]] = {
 
 
 FooterText = Callable[[str, Sequence[BaseMessage]], str]
-"""Returns the text that people read below an answer, from the thread's id and the messages of the
-turn; "" for no text.
+"""Function of the thread's id and the messages of the turn. It returns the text that people read
+below an answer, "" for no text.
 """
 
 
 @dataclass(frozen=True)
 class Settle:
-    """The node."""
+    """The node, which closes the turn. See the module."""
 
     clock: Callable[[], datetime]
     plans: CallPlans
@@ -147,8 +147,8 @@ class Settle:
         return {**again, **passing, **update, "turn": with_last(closed, messages)}
 
     def _footed(self, now: Now) -> list[BaseMessage]:
-        """Return the answer with the operator's footer for people, if any. No view includes the
-        footer.
+        """Return the answer with the operator's footer, as a list of one message. The list is empty
+        if there is no footer. People see the footer; no view includes it.
         """
         if not self.footer or not now.thread_id:
             return []
@@ -172,8 +172,8 @@ class Settle:
         )
 
     def _closing(self, now: Now, answers: Sequence[AIMessage] = ()) -> list[AIMessage]:
-        """Return the message that the team's mode gives everybody at the end of the turn, if
-        any.
+        """Return the message for everybody with which the team's mode ends the turn, as a list of
+        one message. The list is empty if the mode gives none.
         """
         if self.team is None:
             return []
@@ -184,7 +184,7 @@ class Settle:
         return [self._stamped(text, {**now.turn, "voice": NARRATOR}, marks)] if text else []
 
     def _cut_short(self, voice: str, now: Now) -> AIMessage:
-        """Return the notice for a person if the team has no model call left for this voice."""
+        """Return the notice that the team has no model call left for this voice."""
         assert self.team is not None, "only a team shares its model calls"
         name = self.team.names.get(voice, voice)
         text = CUT_SHORT[now.language].format(calls=self.team.max_calls, name=name)
@@ -216,8 +216,8 @@ class Settle:
         )
 
     def _passing(self, now: Now) -> Update:
-        """Return pins for statements that the user made in passing in this turn, if code looks for
-        them.
+        """Return the update that pins what the user said in passing in this turn. It is empty if
+        code does not look for such statements (see `CallConfig.pins_by_code`).
         """
         if not self.plans.of(now).call_config.pins_by_code:
             return {}
@@ -231,8 +231,8 @@ class Settle:
         return {"edits": edits}
 
     def _doubts(self, now: Now) -> Turn:
-        """Return the figures of the answer that no result supports, and send their event, since the
-        answer has already streamed.
+        """Check the figures of the answer. Return the turn's keys for figures that no result
+        supports, and send an event about them, because the answer has already streamed.
         """
         turn = now.turn
         if turn.get("status") == "compacting" or now.context.check_numbers == "off":
@@ -264,7 +264,7 @@ class Settle:
 
 
 def _of_turn(now: Now) -> list[BaseMessage]:
-    """Return the messages of the turn."""
+    """Return the messages of the present turn."""
     number = now.turn.get("number", 0)
     newest = takewhile(
         lambda message: turn_number(message) == number, reversed(now.thread.messages)

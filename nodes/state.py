@@ -29,31 +29,35 @@ ANSWERED: Literal["answered"] = "answered"
 NOBODY: Literal["nobody"] = "nobody"
 """Status of a turn in which the team's mode named nobody to answer."""
 VOICE_TASK = "voice"
-"""Name of the task, in a run's stream, of a voice that is asked at the same time as others."""
+"""Name, in a run's stream, of the LangGraph task of a voice that is asked together with others."""
 UNDER_WAY: tuple[TurnStatus, ...] = ("running", "overflow", "again")
-"""Values of a turn's `status` until it is closed. After "overflow" and "again" the turn is counted
-and the model asked once more.
+"""Values of the `status` of a turn that is not closed yet. After "overflow" and "again" the call is
+counted and the model asked once more.
 """
 SELDOM = ("compactions", "edits", "archive", "learned", "brief")
 """Channels that most turns do not write."""
 FOOTER = "footer"
-"""Mark of an answer: the end of its content, which no model is sent."""
+"""Mark of an answer with a footer. Its value is the footer, a text at the end of the answer's
+content that no model is sent.
+"""
 RECORD_WRITES = 8
-"""The records are stored whole after so many writes: seldom enough that a turn of a long thread
-writes few bytes.
+"""The channels `compactions` and `edits` are stored whole after every this many writes. This is
+seldom enough that a turn of a long thread writes few bytes.
 """
 REFRESH_TURNS = 32
-"""The seldom written channels are stored whole again after so many turns, about as often as
+"""The channels in `SELDOM` are stored whole again after every this many turns, about as often as
 `messages`.
 """
 
 
 def refresh_update(values: Mapping[str, Any], turn: int) -> "Update":
-    """Return the update that stores the seldom written channels whole again, empty in most turns.
+    """Return the update that stores the channels in `SELDOM` whole again. It is empty in most
+    turns.
 
-    Their values do not change. To load a thread, LangGraph reads back checkpoint by checkpoint to
-    where each channel was last stored whole, by default over 5,000 steps. After 800 turns of which
-    only the first had written `brief`, loading took 430 ms, 400 of them for this.
+    The update does not change the channels' values. It is needed because LangGraph, to load a
+    thread, reads back checkpoint by checkpoint to where each channel was last stored whole, by
+    default over 5,000 steps. After 800 turns of which only the first had written `brief`, loading
+    took 430 ms, 400 of them for this.
     """
     if turn % REFRESH_TURNS:
         # The records grow with the thread: an empty write counts towards their next whole one, and
@@ -76,14 +80,16 @@ def refresh_update(values: Mapping[str, Any], turn: int) -> "Update":
 
 
 class PendingCall(TypedDict):
-    """One call that needs a person's approval."""
+    """One tool call that needs a person's approval. `description`: why the person is asked."""
 
     id: str
     description: str
 
 
 class Decision(TypedDict):
-    """What a person decided on one call."""
+    """What a person decided on one tool call. `type` is "approve", "edit" (with the new `sql`) or
+    "reject" (with a `reason`).
+    """
 
     type: str
     sql: NotRequired[str]
@@ -91,8 +97,9 @@ class Decision(TypedDict):
 
 
 class Approval(TypedDict):
-    """The calls of one answer that wait for approval, and the decisions on them. `passed_over`: the
-    reason if a new message rejected them all.
+    """The calls of one answer that need approval (`asked`), and the person's decisions on them
+    (`decided`). `passed_over`: the reason if a new message came and all these calls count as
+    rejected.
     """
 
     asked: list[PendingCall]
@@ -101,8 +108,8 @@ class Approval(TypedDict):
 
 
 class Failure(TypedDict):
-    """The failure of a turn that the provider refused: the error's words, and whether the turn's
-    messages left the view.
+    """The failure of a turn whose content the provider refused. `message`: the error's text.
+    `left_out`: whether the turn's messages were left out of the view.
     """
 
     message: str
@@ -110,8 +117,8 @@ class Failure(TypedDict):
 
 
 class InputRefusal(TypedDict):
-    """Why an input was refused: code and attributes of the error, and the language of the message,
-    which itself is removed.
+    """Why an input was refused: the code of the error, its attributes (`numbers`), and the language
+    of the refused message. (The message itself is removed from the thread.)
     """
 
     code: str
@@ -120,25 +127,27 @@ class InputRefusal(TypedDict):
 
 
 class Turn(TypedDict, total=False):
-    """The running turn's record. Stored: its keys keep their names."""
+    """The record of the newest turn. It is stored, so its keys must keep their names."""
 
     number: int
     status: TurnStatus
     calls: int
-    """Model calls so far."""
+    """Number of model calls so far. With a team: of the voice that is asked."""
     recalls: int
     searched: list[str]
-    """Keywords that a model without tools asked for in vain."""
+    """Keywords for which a model without tools asked in vain."""
     overflows: int
     ceiling: int
-    """Most tokens of this turn's calls, set after the provider said that a call is too long."""
+    """Most tokens of this turn's calls. It is set after the provider said that a call is too long.
+    """
     breaker: int | None
-    """Tokens at which a compaction failed; it outlives the turn."""
+    """Size of the call in tokens when a compaction failed, None if none did. It is kept for later
+    turns.
+    """
     skipped: int | None
-    """Tokens at which there was too little to compact in this turn."""
+    """Size of the call in tokens when there was too little to compact in this turn, else None."""
     last: str | None
-    """Id of the newest message that a node wrote or took in: messages after it came from a
-    caller.
+    """Id of the newest message that a node wrote or accepted. Messages after it came from a caller.
     """
     run: str
     owner: str | None
@@ -147,30 +156,31 @@ class Turn(TypedDict, total=False):
     schema: str
     """Hash of the database's schema."""
     bell: str
-    """Token of the inbox's newest notification that the turn has seen."""
+    """Token of the newest inbox notification that the turn has seen."""
     joined: list[str]
-    """Keys of inbox messages to delete once this record is stored."""
+    """Keys of inbox messages that are deleted once this record is stored."""
     approval: Approval
     footers: bool
-    """Answers of the thread have something below them for people: see `without_footer`."""
+    """True if answers of the thread have a footer for people; see `without_footer`."""
     one_by_one: bool
-    """Several tools wait for a person, so each is run alone."""
+    """True if several tools ask a person, so that each tool is run alone."""
     without: list[str | None]
-    """Ids of messages that a repeated call goes without."""
+    """Ids of messages that are left out of a call that is made again."""
     refusal: InputRefusal
     failure: Failure
     prepare: bool
+    """Whether the node `prepare` runs after this turn."""
     unsupported_numbers: list[str]
     voice: str
-    """The persona that is asked; absent without a team."""
+    """Id of the persona that is asked. Absent without a team."""
     mentioned: list[str]
-    """Personas that the user's message mentions."""
+    """Ids of the personas that the user's message mentions."""
     reason: str
-    """Why a voice of a team could not answer, for the person."""
+    """Why a voice of a team could not answer, as a sentence for the person."""
     calls_left: int
-    """Model calls that the whole turn of a team may still make."""
+    """Number of model calls that the whole turn of a team may still make."""
     alone: bool
-    """The voice could not go on at the same time as others, so it is asked by itself."""
+    """True if the voice could not continue at the same time as others, and so is asked alone."""
 
 
 class Schema(TypedDict, total=False):
@@ -178,36 +188,39 @@ class Schema(TypedDict, total=False):
 
     hash: str
     budget: int
-    """Tokens."""
+    """Most tokens of the card."""
     card: str
+    """The description of the tables that the model is shown in each call."""
     shown: dict[str, str]
-    """Tables on the card, each with a hash."""
+    """The tables on the card, each with a hash of its schema."""
     tables: int
     note: str
-    """A line for the model about a change in this thread."""
+    """A line that tells the model of a change of the schema in this thread."""
 
 
 class SchemaChange(TypedDict):
-    """The mark of the message that opens a turn before which the schema changed."""
+    """A change of the database's schema between two turns. It is stored as a mark of the message
+    that opens the later turn. `changed`, `new` and `gone` are names of tables.
+    """
 
     changed: list[str]
     new: list[str]
     gone: list[str]
     listing: bool
-    """Lists of tables are stale."""
+    """True if earlier lists of tables are stale."""
     all: bool
-    """More tables changed than are named."""
+    """True if more tables changed than are named."""
 
 
 class StoredVoice(TypedDict):
-    """The call config of one persona, as far as it differs from the thread's."""
+    """The call config of one persona: the values that replace those of the thread's config."""
 
     name: str
     words: list[str]
-    """Folded words that mention it."""
+    """The words that mention the persona, in the form that `voices.fold` gives."""
     system: str
     has_data: bool
-    """Whether its calls include the schema."""
+    """Whether the persona's calls include the schema."""
     tool_tokens: int
     model: str
     own_model: bool
@@ -216,12 +229,12 @@ class StoredVoice(TypedDict):
     pin_tools: bool
     rounds: int | None
     apart: bool
-    """Whether it hears nothing that its colleagues said in this turn."""
+    """Whether the persona hears nothing of what its colleagues said in the same turn."""
 
 
 class StoredConfig(TypedDict, total=False):
-    """The call config of a thread: what is sent around the messages of each call. The channel is
-    `brief`.
+    """The stored call config of a thread: what a call sends around its messages, and the limits. It
+    is kept in the channel `brief`.
     """
 
     system: str
@@ -236,13 +249,15 @@ class StoredConfig(TypedDict, total=False):
     pin_tools: bool
     """Whether the tools `remember` and `forget` go with the calls."""
     choice: str
-    """The name with which a run chose the model, if it chose one."""
+    """The name with which the run chose its model. Absent or "" if it chose none."""
     voices: dict[str, StoredVoice]
-    """By persona; absent without a team."""
+    """The configs of the personas, by id. Absent without a team."""
 
 
 class Learned(TypedDict, total=False):
-    """What the provider taught: see `longtable.memory.counting.calibration.Calibration`."""
+    """What was learned from the provider: the JSON of a
+    `longtable.memory.counting.calibration.Calibration`.
+    """
 
     ratio: float
     samples: int
@@ -251,57 +266,57 @@ class Learned(TypedDict, total=False):
 
 
 class Usage(UsageFigures, total=False):
-    """The newest `context_usage` event, and whether a compaction is due."""
+    """The figures of the newest `context_usage` event, and whether a compaction is due."""
 
     due: bool
 
 
 class ArchiveCount(TypedDict):
-    """How many messages retired to the store."""
+    """How many messages have retired to the store."""
 
     count: int
 
 
 class State(TypedDict, total=False):
-    """One thread."""
+    """The state of one thread."""
 
     messages: Annotated[list[AnyMessage], DeltaChannel(merge_messages)]
-    """The transcript. Written by the caller, ingest (stamps), respond, run_tools, settle
-    (notices).
+    """The live transcript. Written by the caller, ingest (stamps), estimate (messages of the
+    inbox), respond, run_tools, settle (notices) and prepare (removals of retired messages).
     """
     compactions: Annotated[
         list[Compaction], DeltaChannel(append_records, snapshot_frequency=RECORD_WRITES)
     ]
-    """Append-only records of compactions. Written by compact."""
+    """Append-only records of compactions. Written by compact and prepare."""
     edits: Annotated[list[Edit], DeltaChannel(append_records, snapshot_frequency=RECORD_WRITES)]
-    """Append-only changes: pins made and ended, messages excluded, compactions undone. Written by
-    `Conversation`; pins also by run_tools and settle, messages that the provider refused by respond
-    and ingest.
+    """Append-only changes: pins made and ended, messages excluded or included, compactions undone.
+    Written by `Conversation`. Pins are also written by run_tools and settle; exclusions of messages
+    that the provider refused are written by respond and ingest.
     """
     archive: Annotated[ArchiveCount, DeltaChannel(keep_latest, snapshot_frequency=1)]
-    """How many messages retired to the store. Written by prepare."""
+    """How many messages have retired to the store. Written by prepare."""
     learned: Annotated[Learned, DeltaChannel(keep_latest, snapshot_frequency=1)]
-    """What the provider taught: how many of its tokens equal one counted token, and its limit if an
-    error named it. Written by respond.
+    """What was learned from the provider: how many of its tokens one counted token stands for, and
+    its limit if an error named one. Written by respond; cleared by ingest if the model changes.
     """
     brief: Annotated[StoredConfig, DeltaChannel(keep_latest, snapshot_frequency=1)]
     """The call config: system prompt, schema card, tool tokens, limit, encoding, policy. Written by
-    ingest when it changes.
+    ingest if it has changed.
     """
     usage: Usage
-    """Tokens of the next call by part. Written by estimate."""
+    """Tokens of the next call by part. Written whenever a call is counted; see `Estimate`."""
     turn: Turn
-    """Written by every node."""
+    """The record of the newest turn. Written by every node."""
     ahead: dict[str, Any]
-    """The updates of a team's voices that were asked at the same time, each kept until it is the
-    voice's turn. Written by respond.
+    """With a team: the updates of voices that were asked at the same time. Each update is kept here
+    until its voice's turn comes. Written by respond.
     """
     tally: Tally
-    """The number of messages and a digest of their ids. Written with messages."""
+    """The number of messages and a digest of their ids. Written together with `messages`."""
 
 
 class Update(TypedDict, total=False):
-    """The part of the state that a node writes."""
+    """The update of a node: the channels of the state that it writes."""
 
     messages: Sequence[BaseMessage]
     compactions: Sequence[Compaction]
@@ -316,10 +331,10 @@ class Update(TypedDict, total=False):
 
 
 class Input(TypedDict):
-    """What a caller gives: the new messages, the user's last.
+    """The input of a caller: the new messages, of which the last is the user's.
 
-    `tally` is set by the graph itself: the tally of the remaining messages if the input removes
-    some.
+    `tally` is set by the graph itself. If the input removes messages, it is the tally of the
+    remaining messages.
     """
 
     messages: Sequence[AnyMessage | BaseMessage]
@@ -327,12 +342,12 @@ class Input(TypedDict):
 
 
 def values_of(snapshot: StateSnapshot) -> State:
-    """Return the values of a stored state, which LangGraph types as `Any`."""
+    """Return the values of a stored state, typed as `State` (LangGraph types them as `Any`)."""
     return cast("State", snapshot.values)
 
 
 def thread_of(values: State) -> Thread:
-    """Return a thread as memory sees it, empty if there is nothing yet."""
+    """Return the thread in a state, in the form that the memory package works on."""
     return _thread(values, turn_of(values))
 
 
@@ -358,26 +373,30 @@ def without_footer(message: BaseMessage) -> BaseMessage:
 
 
 def failed_at(turn: Turn) -> int | None:
-    """Return the tokens at which a compaction failed or had too little to do. None is tried again
-    until there are more tokens.
+    """Return the size of the call in tokens when a compaction failed or had too little to compact.
+    No compaction is tried again until the call is larger. Return None if neither happened.
     """
     return max(turn.get("breaker") or 0, turn.get("skipped") or 0) or None
 
 
 def turn_of(values: State | Update) -> Turn:
-    """Return the running turn's record, empty before the first. Do not change it: a new record is
-    written by a node.
+    """Return the record of the newest turn, empty before the first turn. Do not change the record
+    in place: a node writes a new record instead.
     """
     return values.get("turn") or {}
 
 
 def compacting_update(values: State) -> "Update":
-    """Return the update that makes the next run of a thread at rest compact it."""
+    """Return the update that makes the next run compact the thread. The thread must have no running
+    turn.
+    """
     return {"turn": {**turn_of(values), "status": "compacting"}}
 
 
 def is_ahead(state: State, turn: Turn) -> bool:
-    """Return whether the voice that is asked has its messages of this turn already."""
+    """Return whether the messages of the voice whose turn it is were already made, because it was
+    asked at the same time as others.
+    """
     ahead = state.get("ahead") or {}
     voice = turn.get("voice")
     if voice not in ahead:
@@ -387,7 +406,7 @@ def is_ahead(state: State, turn: Turn) -> bool:
 
 
 def applied(state: State, update: Mapping[str, Any]) -> State:
-    """Return the state after a node's update, as LangGraph makes it."""
+    """Return the state after a node's update, merged as LangGraph would merge it."""
     before: dict[str, Any] = {**state}
     reducers: dict[str, Callable[..., Any]] = {
         "messages": merge_messages,
@@ -403,25 +422,27 @@ def applied(state: State, update: Mapping[str, Any]) -> State:
 
 @dataclass(frozen=True)
 class Now:
-    """The input of a node: a thread as a superstep finds it, with the settings of the run.
+    """The input of a node: a thread's state at the beginning of a superstep, and the settings of
+    the run.
 
-    The step builds it once and hands it to the node; helpers take the part of it that they need.
+    It is built once per superstep and passed to the node; helpers are passed the parts that they
+    need.
     """
 
     state: State
     thread: Thread
     turn: Turn
     config: StoredConfig
-    """The channel `brief`."""
+    """The stored call config (channel `brief`)."""
     context: Context
-    """The run's settings, within the operator's."""
+    """The run's settings, limited by the operator's settings."""
     runtime: Runtime[Context]
     thread_id: str | None
-    """None outside a thread."""
+    """The id under which the thread's data are stored, None if the run has no thread."""
 
     @classmethod
     def of(cls, state: State, runtime: Runtime[Context]) -> "Now":
-        """Read a state, within a run."""
+        """Return the input of a node from a state and the runtime of the run."""
         turn = turn_of(state)
         return cls(
             state=state,
@@ -438,7 +459,7 @@ class Now:
         return self._with_state(applied(self.state, update))
 
     def with_turn(self, turn: Turn) -> "Now":
-        """Return the same with another record of the turn."""
+        """Return a copy with another record of the turn."""
         return self._with_state({**self.state, "turn": turn})
 
     def _with_state(self, state: State) -> "Now":
@@ -448,12 +469,14 @@ class Now:
 
     @property
     def language(self) -> str:
-        """Return the language to answer in: the run's, else that of the newest user message."""
+        """Return the language to answer in: the run's setting, else the language of the newest user
+        message.
+        """
         return self.context.language or newest_language(self.thread.messages)
 
 
 def with_tally(state: State, update: Update) -> Update:
-    """Return the update with the tally of the messages that the state has after it."""
+    """Return the update and, if it writes messages, the tally of the messages after it."""
     if "messages" not in update:
         return update
     tally = tally_after(state.get("tally"), state.get("messages") or [], update["messages"])
@@ -466,24 +489,25 @@ def without_key(turn: Turn, *names: str) -> Turn:
 
 
 def with_last(turn: Turn, messages: Sequence[BaseMessage]) -> Turn:
-    """Return the turn's record after a node wrote these messages: `last` is the id of the newest
-    message a node wrote or took in.
+    """Return the turn's record with `last` set to the id of the newest of these messages. Every
+    node that adds messages must call this.
 
-    Messages after it in the transcript came from a caller, whatever stamp they bear. A node that
-    adds messages says so here.
+    Messages after `last` in the transcript came from a caller, whatever stamp they bear.
     """
     return {**turn, "last": messages[-1].id} if messages else turn
 
 
 def with_fresh_id(answer: BaseMessage, messages: Sequence[BaseMessage]) -> BaseMessage:
-    """Never let an answer overwrite an older message: some servers repeat their ids."""
+    """Return the answer, with a new id if it has none or if an older message has the same id. Some
+    servers repeat ids, and the answer would overwrite the older message.
+    """
     if answer.id and all(message.id != answer.id for message in messages):
         return answer
     return answer.model_copy(update={"id": str(uuid.uuid4())})
 
 
 def pin_changes(pins: Sequence[Pin], ends: Sequence[PinEnd]) -> tuple[list[Edit], PinsChanged]:
-    """Return the edits that store new and ended pins, and the event that tells of them."""
+    """Return the edits that store new pins and ends of pins, and the event that reports them."""
     edits = [Edit(id=uuid.uuid4().hex, op="pin", pin=pin.as_json()) for pin in pins]
     ended = [
         Edit(
@@ -500,7 +524,7 @@ def pin_changes(pins: Sequence[Pin], ends: Sequence[PinEnd]) -> tuple[list[Edit]
 
 
 def pins_changed(pins: Sequence[Mapping[str, Any]], ends: Sequence[PinEnd]) -> PinsChanged:
-    """Return the event of stored and ended pins."""
+    """Return the event that reports new pins and ends of pins."""
     return PinsChanged(
         type="pins_changed",
         pinned=[{"id": pin["id"], "text": pin["text"], "by": pin["by"]} for pin in pins],

@@ -1,9 +1,9 @@
 """Count a thread's messages and digest their ids, to notice rows that vanish from a store.
 
-The messages are rebuilt from many rows of a store. If some rows are missing, the rest looks like
-any other thread. The tally is stored in each checkpoint, so it says which messages the rows must
-give. It covers the messages that a step has seen; messages that a caller wrote since come after
-them.
+The messages are rebuilt from many rows of a store. If some rows are missing, the rest still looks
+like a thread. Therefore each checkpoint has a tally of the messages that its step has seen. When
+the thread is loaded, the messages rebuilt from the rows must begin with these messages. Messages
+that a caller wrote since then come after them.
 """
 
 import zlib
@@ -18,10 +18,11 @@ from longtable.nodes.reducers import merge_messages, read_messages
 
 
 class Tally(TypedDict):
-    """The first messages of a thread's state: how many, and the CRC-32 of their ids in order.
+    """A tally of the first messages in a thread's state. `count`: how many they are. `digest`: the
+    CRC-32 of their ids in order.
 
-    A CRC can be continued, so a turn only adds its own messages. It guards against damage, not
-    against attackers.
+    A CRC can be continued, so that a turn only needs to add its own messages. It guards against
+    damage, not against attackers.
     """
 
     count: int
@@ -34,20 +35,20 @@ def tally_of(messages: Sequence[BaseMessage]) -> Tally:
 
 
 def extended(tally: Tally, messages: Sequence[BaseMessage]) -> Tally:
-    """Return the tally of its messages and those after them."""
+    """Return a tally extended by the messages that follow those it covers."""
     lines = "".join(f"{message.id}\n" for message in messages)
     digest = zlib.crc32(lines.encode("utf-8", "replace"), tally["digest"])
     return Tally(count=tally["count"] + len(messages), digest=digest)
 
 
 def is_whole(tally: Tally, messages: Sequence[BaseMessage]) -> bool:
-    """Return whether messages begin with those of the tally."""
+    """Return whether `messages` begin with the messages that the tally covers."""
     return tally_of(messages[: tally["count"]]) == tally
 
 
 def check_whole(thread_id: str, values: Mapping[str, Any]) -> None:
-    """Raise `LostMessagesError` if messages of a thread's state are gone; a state without a tally
-    is of an earlier version, and is not compared.
+    """Raise `LostMessagesError` if messages of a thread's state are gone. A state without a tally
+    was written by an earlier version and is not checked.
     """
     tally = cast("Tally | None", values.get("tally"))
     messages = values.get("messages") or []
@@ -56,10 +57,12 @@ def check_whole(thread_id: str, values: Mapping[str, Any]) -> None:
 
 
 def tally_after(tally: Tally | None, before: Sequence[BaseMessage], written: object) -> Tally:
-    """Return the tally of a state once messages were `written` to those `before`.
+    """Return the tally of the messages after a write. `before`: the messages before the write.
+    `written`: the write, in any form that the reducer accepts.
 
-    If the state lacks messages the tally stays as it is, so that the next load also notices the
-    loss. Messages without an id are left to the next step: LangGraph gives them one.
+    If a write removes messages from a state that has lost messages, the tally stays as it is, so
+    that the next load also notices the loss. Messages without an id are not counted yet: LangGraph
+    gives them an id, and the next step counts them.
     """
     messages = read_messages(written)
     removals = [message for message in messages if isinstance(message, RemoveMessage)]
@@ -73,8 +76,8 @@ def tally_after(tally: Tally | None, before: Sequence[BaseMessage], written: obj
 
 
 def tally_after_removals(values: Mapping[str, Any], written: object) -> Tally | None:
-    """Return the tally of a state from which a caller's input takes messages out; None if it takes
-    none, or the state has no tally.
+    """Return the tally of the messages that remain after a caller's input (`written`) removes some.
+    Return None if the input removes no message, or if the state has no tally.
     """
     tally = cast("Tally | None", values.get("tally"))
     removals = [each for each in read_messages(written) if isinstance(each, RemoveMessage)]

@@ -1,5 +1,5 @@
-"""OpenTelemetry spans and log lines for each node, model call and query. They hold names, sizes and
-times, never the conversation's text.
+"""Make OpenTelemetry spans and log lines for each node, model call and query. They hold names,
+sizes and times, but never the text of a conversation.
 """
 
 import json
@@ -21,20 +21,21 @@ Fields = dict[str, Any]
 # Or Python writes warnings to a program's standard error.
 logging.getLogger("longtable").addHandler(logging.NullHandler())
 log = logging.getLogger("longtable.run")
-"""Nodes at DEBUG, model calls and queries at INFO, failures at WARNING; each record's `longtable`
-holds the fields.
+"""The logger of runs. It logs nodes at DEBUG, model calls and queries at INFO, and failures at
+WARNING. The attribute `longtable` of a log record holds its fields.
 """
 
 NO_FAILURE = {"GraphInterrupt", "CancelledError", "GeneratorExit", "KeyboardInterrupt"}
-"""Exceptions by which a run stops on purpose."""
+"""Names of exceptions with which a run stops on purpose. They do not count as failures."""
 
 
 @contextmanager
 def span(kind: str, name: str, fields: Mapping[str, Any]) -> Iterator[Fields]:
-    """Run a block as a span, and log its end. `kind`: node, model or query.
+    """Run a block as a span, and log the end of the block. `kind`: "node", "model", "query" or
+    "tool".
 
-    The block may add to the fields it gets. Only the class of a failure is recorded, because its
-    text may hold anything.
+    The block is given the span's fields as a dict, and may add fields. If the block fails, only the
+    class of the error is recorded, because the error's text may hold anything.
     """
     attributes: Fields = {key: value for key, value in fields.items() if value is not None}
     started = time.perf_counter()
@@ -51,13 +52,13 @@ def span(kind: str, name: str, fields: Mapping[str, Any]) -> Iterator[Fields]:
 
 
 def run_fields(turn: Mapping[str, Any], thread_id: str | None) -> Fields:
-    """Return the fields by which a run's spans are known."""
+    """Return the fields that identify the spans of a run."""
     return {"thread_id": thread_id, "turn": turn.get("number"), "run": turn.get("run")}
 
 
 def usage_fields(answer: BaseMessage) -> Fields:
-    """Return the tokens an answer reports, by the names of OpenTelemetry's conventions for
-    models.
+    """Return the tokens that an answer reports, as fields with the names of OpenTelemetry's
+    conventions for models. The fields are empty if it reports none.
     """
     tokens = reported(answer) if isinstance(answer, AIMessage) else None
     return (
@@ -71,7 +72,9 @@ def usage_fields(answer: BaseMessage) -> Fields:
 
 
 def log_cause(code: str, error: BaseException) -> None:
-    """Log the cause of an error that a person reads as one sentence; keys are taken out."""
+    """Log the cause of a provider's error, of which a person only reads one sentence. Keys are
+    removed from the text.
+    """
     words = redacted(" ".join(str(error).split()))[:1_000]
     log.warning(
         "provider %s",
@@ -87,19 +90,19 @@ def log_cause(code: str, error: BaseException) -> None:
 
 
 def log_failure(code: str, error: Exception) -> None:
-    """Log an error that a client reads as one sentence: its words, causes and stack. Keys are taken
-    out.
+    """Log the text, causes and stack of an error, of which a client only reads one sentence. Keys
+    are removed from the text.
     """
     log.error("run failed: %s\n%s", code, redacted("".join(traceback.format_exception(error))))
 
 
 class JsonFormatter(logging.Formatter):
-    """One JSON object a line: time, level, logger, message, and the fields of longtable's own
-    records.
+    """Format each log record as one line with a JSON object. It has the time, level, logger and
+    message, and the fields of longtable's own records.
     """
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the line."""
+        """Return the line for a log record."""
         time_ = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
         line: Fields = {
             "time": time_,

@@ -1,1 +1,3 @@
-"""Where threads live: savers, locks, damage, encryption, and records beside the threads."""
+"""Keep threads: checkpoint savers, locks, damaged data, encryption, and records beside the
+checkpoints.
+"""

@@ -30,13 +30,13 @@ UNREADABLE = (
     ArchiveFormatError,
     ArchiveGapError,
 )
-"""The exceptions raised by decoding, and by later reading values that were decoded to something
-wrong.
+"""The exceptions that are raised by decoding damaged data, or later by reading values that were
+decoded wrongly.
 """
 
 Report = Callable[[DamagedThreadError], object]
-"""Called by an operation over many threads for a thread that it cannot read; it then goes on with
-the others.
+"""A function that an operation over many threads calls for each thread that cannot be read. The
+operation then continues with the next thread.
 """
 
 _log = logging.getLogger("longtable.store")
@@ -46,15 +46,15 @@ EPOCH = "1970-01-01 00:00:00"
 TIMES = ("created_at", "updated_at")
 
 text_factory = partial(str, encoding="utf-8", errors="replace")
-"""Text factory for SQLite connections: by default, one byte that is not UTF-8 makes a whole query
-fail.
+"""Text factory for SQLite connections, which replaces bytes that are not UTF-8. With Python's
+default, one such byte makes a whole query fail.
 """
 
 
 @contextmanager
 def readable(thread_id: str, what: str = "its state") -> Iterator[None]:
-    """Raise `DamagedThreadError` if the stored data of a thread cannot be decoded, or is no longer
-    the data that was stored.
+    """Turn errors of damaged data within the block into `DamagedThreadError`. `what`: the data that
+    the block reads.
     """
     try:
         yield
@@ -67,8 +67,8 @@ def readable(thread_id: str, what: str = "its state") -> Iterator[None]:
 
 
 def _is_of_serializer(error: Exception) -> bool:
-    """Return whether LangGraph's serializer raised the error: an unknown type there is damage, but
-    a missing method elsewhere is not.
+    """Return whether LangGraph's serializer raised the error. `NotImplementedError` from the
+    serializer means an unknown type, and so damage; from other code it means a missing method.
     """
     names = [
         call_config.f_globals.get("__name__", "")
@@ -79,8 +79,8 @@ def _is_of_serializer(error: Exception) -> bool:
 
 @contextmanager
 def skip_unreadable(on_damaged: Report) -> Iterator[None]:
-    """Leave the block quietly if its thread is gone, busy or damaged, and report a damaged thread.
-    For operations over many threads.
+    """Suppress the error if the thread that the block reads is gone, busy or damaged, and report a
+    damaged thread to `on_damaged`. This is for operations over many threads.
     """
     try:
         yield
@@ -91,12 +91,12 @@ def skip_unreadable(on_damaged: Report) -> Iterator[None]:
 
 
 def log_damaged(error: DamagedThreadError) -> None:
-    """Write a warning to the log: the default if the caller gave no handler."""
+    """Log a warning about a damaged thread. This is the default `Report`."""
     _log.warning("%s", error)
 
 
 def item_value(text: object) -> dict[str, Any]:
-    """Return the value of an item of the store, or a mark if it cannot be read."""
+    """Return the value of an item of the store, `{DAMAGED: True}` if the value cannot be read."""
     try:
         value = json.loads(cast("str | bytes", text))
     except UNREADABLE:
@@ -105,8 +105,8 @@ def item_value(text: object) -> dict[str, Any]:
 
 
 def item_row(cursor: sqlite3.Cursor, row: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Replace unreadable times in a row, because one bad value would make LangGraph's whole query
-    fail.
+    """Return a row with unreadable times replaced by `EPOCH`, because one bad time would make
+    LangGraph's whole query fail.
     """
     names = [column[0] for column in cursor.description]
     return tuple(

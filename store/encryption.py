@@ -1,8 +1,8 @@
 """Encrypt the stored data of threads: checkpoints, the writes of tasks, and the values of the
 store. Ids, kinds and times stay readable.
 
-AES in EAX mode, by LangGraph's EncryptedSerializer; the key is derived from a passphrase and a salt
-that is kept beside the data.
+LangGraph's EncryptedSerializer encrypts, with AES in EAX mode. The key is derived from a passphrase
+and a salt; the salt is kept beside the data.
 """
 
 import base64
@@ -36,13 +36,15 @@ LEAST_CHARS = 16
 SEALED = "sealed"
 _WORD = "longtable"
 UNDECODABLE = (*UNREADABLE, NotImplementedError)
-"""The exceptions that a serializer raises; the last one is raised for an unknown type."""
+"""The exceptions that a serializer raises if it cannot decode data. It raises
+`NotImplementedError` for an unknown type.
+"""
 _SCRYPT = {"n": 2**14, "r": 8, "p": 1}
 
 
 def check_key(key: str | None) -> str | None:
-    """Return the passphrase if it is good enough. Raises `ConfigError` otherwise; the message does
-    not contain it.
+    """Return the passphrase, or None if none is given. Raises `ConfigError` if the passphrase is
+    too short; the message does not contain the passphrase.
     """
     if key is not None and len(key) < LEAST_CHARS:
         raise ConfigError(
@@ -52,8 +54,8 @@ def check_key(key: str | None) -> str | None:
 
 
 def new_encryption(key: str) -> tuple[EncryptedSerializer, str]:
-    """Return a new store's serializer, and the proof of its key, which must be kept beside the
-    encrypted data.
+    """Return the serializer of a new store, and a proof of its key. The proof is a text by which
+    `encryption_of` recognises the right key; it must be kept beside the encrypted data.
     """
     salt = os.urandom(16)
     serializer = _serializer(key, salt)
@@ -61,8 +63,8 @@ def new_encryption(key: str) -> tuple[EncryptedSerializer, str]:
 
 
 def encryption_of(key: str, proof: str) -> EncryptedSerializer:
-    """Return the serializer of a store whose proof was made with this key. Raises `StoreKeyError`
-    for another key.
+    """Return the serializer of an existing store, which has this proof (see `new_encryption`).
+    Raises `StoreKeyError` if the proof was made with another key.
     """
     try:
         stored = json.loads(proof)
@@ -76,7 +78,7 @@ def encryption_of(key: str, proof: str) -> EncryptedSerializer:
 
 
 class EncryptedStore(BaseStore):
-    """A store with encrypted values; it cannot be searched by meaning."""
+    """A store that encrypts its values. Therefore it cannot be searched by meaning."""
 
     encrypts = True
 
@@ -85,7 +87,9 @@ class EncryptedStore(BaseStore):
         self.serializer = serializer
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
-        """Carry out operations: see `BaseStore`."""
+        """Carry out operations; see `BaseStore`. An item that cannot be decrypted has the value
+        `{DAMAGED: True}`.
+        """
         results = self.inner.batch(list(map(self._encrypt, ops)))
         return list(map(self._decrypt, results))
 
@@ -117,14 +121,14 @@ def _serializer(key: str, salt: bytes) -> EncryptedSerializer:
 
 
 def encrypted(serializer: SerializerProtocol, value: Any) -> str:
-    """Return a value encrypted, as text."""
+    """Encrypt a value, and return it as text."""
     kind, data = serializer.dumps_typed(value)
     return f"{kind}:{base64.b64encode(data).decode()}"
 
 
 def decrypted(serializer: SerializerProtocol, text: str) -> Any:
-    """Return the value of an encrypted text. Raises `ValueError` if it was encrypted with another
-    key.
+    """Return the value that `encrypted` turned into this text. Raises `ValueError` if the text was
+    encrypted with another key.
     """
     kind, _, data = text.partition(":")
     return serializer.loads_typed((kind, base64.b64decode(data)))
@@ -143,18 +147,18 @@ META_TABLE = (
 
 @dataclass(frozen=True)
 class Meta:
-    """The table of a store's version and key, used within a transaction that keeps other processes
-    out.
+    """The table with a store's version and the proof of its key. It is used within a transaction
+    that keeps other processes out.
     """
 
     execute: Callable[[str, Sequence[str]], Any]
-    """Runs a statement with `?` for its parameters, and returns its rows as tuples."""
+    """Function that runs a statement with `?` for its parameters. The rows are tuples."""
     tables_query: str
-    """Lists the names of the database's tables."""
+    """SQL that lists the names of the database's tables."""
     writable: bool = True
 
     def get(self, name: str) -> str | None:
-        """Return a value, None if there is none: version 0.1.0 did not create this table."""
+        """Return a value, None if it is missing. A store of version 0.1.0 has no such table."""
         if "longtable_meta" not in self._tables():
             return None
         row = self.execute("SELECT value FROM longtable_meta WHERE name = ?", (name,)).fetchone()
@@ -173,7 +177,7 @@ class Meta:
         return has_key and self.get("schema") == str(SCHEMA)
 
     def has_threads(self) -> bool:
-        """Return whether anything was stored here before."""
+        """Return whether the database holds any checkpoint or item of a store."""
         there = {"checkpoints", "store"} & self._tables()
         return any(self.execute(f"SELECT 1 FROM {table} LIMIT 1", ()).fetchone() for table in there)
 
@@ -182,10 +186,12 @@ class Meta:
 
 
 def checked_serializer(meta: Meta, key: str | None) -> EncryptedSerializer | None:
-    """Check and note the version, and return the serializer of an encrypted store.
+    """Check the store's version and key. Return the serializer of an encrypted store, None if the
+    store is not encrypted.
 
-    A store of an earlier version is brought up to this one. Raises `NewerStoreError`,
-    `StoreKeyError`.
+    A store of an earlier version is marked with the present version. A new store with a `key` gets
+    a proof of the key. Raises `NewerStoreError` if a later version wrote the store, `StoreKeyError`
+    if the key is wrong or missing, or if there is a key but the store is not encrypted.
     """
     try:
         version = int(meta.get("schema") or 1)
@@ -220,8 +226,8 @@ SQLITE_TABLES = "SELECT name FROM sqlite_master WHERE type = 'table'"
 def sqlite_serializer(
     connection: sqlite3.Connection, key: str | None, *, read_only: bool = False
 ) -> EncryptedSerializer | None:
-    """Check a SQLite file: see `checked_serializer`. The connection is in autocommit mode. No write
-    transaction begins if there is nothing to write.
+    """Check a SQLite file as `checked_serializer` does. The connection must be in autocommit mode.
+    A write transaction is begun only if there is something to write.
     """
     meta = Meta(connection.execute, SQLITE_TABLES, writable=not read_only)
     if read_only or meta.is_complete(key):

@@ -1,8 +1,9 @@
-"""Read the head of a thread and name its writer, in the same transaction that writes to it.
+"""Read the head of a thread and record its writer, in the same transaction that writes to the
+thread.
 
-The head is the newest checkpoint of a thread and namespace. The name of the run that wrote last is
-kept beside it. Only this name tells apart two runs that loaded the same checkpoint, until one of
-them stores another.
+The head is the newest checkpoint of a thread and namespace. Beside it, the name of the last write
+is kept: which run wrote, and how often. If two runs have loaded the same checkpoint, only this name
+shows that one of them has written, until it stores a new checkpoint.
 """
 
 import sqlite3
@@ -42,22 +43,26 @@ _SERVER_GONE = {"57P01", "57P02", "57P03"}
 
 @dataclass(frozen=True)
 class Head:
-    """The newest checkpoint of a thread, the run that wrote last, and the saver whose writes belong
-    to the open transaction.
+    """The head of a thread within an open transaction.
+
+    `checkpoint_id`: the newest checkpoint. `writer`: the name of the last write, None if there is
+    none. `saver`: the saver whose writes belong to the transaction.
     """
 
     checkpoint_id: str | None
     writer: str | None
     saver: Saver
     claim: Callable[[str], object]
-    """Names the writer, in the same transaction."""
+    """Function that records a new writer in the same transaction."""
 
 
 # -- savers ---------------------------------------------------------------------------------------
 
 
 class ProcessHeads:
-    """Any saver, within one process: a lock, and the writers in memory."""
+    """The heads of threads in any saver, guarded within this process only. It uses a lock, and
+    keeps the writers in memory.
+    """
 
     def __init__(self, saver: Saver) -> None:
         self.saver = saver
@@ -99,61 +104,62 @@ class ProcessHeads:
 
 
 Execute = Callable[[str, Sequence[str]], Any]
-"""Runs one of the statements above with its parameters, and returns the cursor."""
+"""Function that runs one of the SQL statements above with its parameters, and returns the cursor.
+"""
 
 
 class SqlHeads(ABC):
-    """A saver in a database; the writers are in a table beside the saver's own."""
+    """The heads of threads in a saver that uses a database. The writers are in a table beside the
+    saver's own tables.
+    """
 
     @abstractmethod
     def setup(self) -> None:
         """Create missing tables."""
 
     def writer(self, key: Key) -> str | None:
-        """Return the run that wrote last."""
+        """Return the name of the last write to a thread, None if there is none."""
         with self._reading() as execute:
             row = execute(WRITER, key).fetchone()
         return row[0] if row else None
 
     @contextmanager
     def writing(self, key: Key) -> Iterator[Head]:
-        """Lock the thread's head until the block ends. Everything written in the block is stored,
-        or nothing if it raises.
+        """Lock the thread's head until the block ends. What the block writes is stored as a whole;
+        if the block raises, nothing is stored.
         """
         with self._transaction(" ".join(key)) as (execute, saver):
             newest, writer = execute(HEAD, (*key, *key)).fetchone()
             yield Head(newest, writer, saver, lambda name: execute(CLAIM, (*key, name)))
 
     def delete(self, thread_id: str) -> None:
-        """Delete a thread, and the records of its writers."""
+        """Delete a thread and the record of its writer."""
         with self._transaction(thread_id) as (execute, saver):
             saver.delete_thread(thread_id)
             execute(FORGET, (thread_id,))
 
     def checkpoint_ids(self, thread_id: str) -> Sequence[str]:
-        """Return the ids of a thread's checkpoints, newest first, without decoding them; empty if
-        the saver cannot do this.
-        """
+        """Return the ids of a thread's checkpoints, newest first, without decoding them."""
         with self._reading() as execute:
             return [row[0] for row in execute(CHECKPOINT_IDS, (thread_id,))]
 
     @abstractmethod
     def _reading(self) -> AbstractContextManager[Execute]:
-        """Yield a function that runs statements that only read."""
+        """Yield a function that runs SQL statements. The statements may only read."""
 
     @abstractmethod
     def _transaction(self, name: str) -> AbstractContextManager[tuple[Execute, Saver]]:
-        """Begin a transaction that excludes others with the same `name`. Yield a function that runs
-        statements in it, and the saver that writes in it.
+        """Begin a transaction that excludes other transactions with the same `name`. Yield a
+        function that runs SQL statements in the transaction, and a saver that writes in it.
         """
 
 
 Heads = ProcessHeads | SqlHeads
-"""The heads that the guard uses."""
+"""The classes through which the saver guard reads and compares heads."""
 
 
 class _WithinTransaction(SqliteSaver):
-    """A saver whose writes belong to a transaction that its caller has begun and will end."""
+    """A SQLite saver whose writes belong to a transaction that the caller begins and ends."""
 
     @contextmanager
     def cursor(self, transaction: bool = True) -> Iterator[sqlite3.Cursor]:  # noqa: ARG002  # its caller commits
@@ -163,11 +169,11 @@ class _WithinTransaction(SqliteSaver):
 
 
 class SqliteHeads(SqlHeads):
-    """A SQLite file: transactions on the saver's own connection.
+    """The heads of threads in a SQLite file, read in transactions on the saver's own connection.
 
-    They hold the saver's own lock. With a separate lock, the transaction began while other threads
-    read on the same connection, which SQLite refuses ("database is locked") or mixes up ("another
-    row available").
+    The transactions hold the saver's own lock. With a separate lock, a transaction could begin
+    while other OS threads read on the same connection. SQLite refuses that ("database is locked")
+    or mixes up the results ("another row available").
     """
 
     def __init__(self, saver: SqliteSaver) -> None:
@@ -202,8 +208,8 @@ class SqliteHeads(SqlHeads):
 
 
 def retry_once(call: Callable[[], Result]) -> Result:
-    """Retry an idempotent call once after a lost PostgreSQL connection. The pool waits until the
-    server is back.
+    """Make a call, and make it once more if a PostgreSQL connection was lost. The call must be
+    idempotent. In the second call, the pool waits until the server is back.
     """
     try:
         return call()
@@ -214,8 +220,8 @@ def retry_once(call: Callable[[], Result]) -> Result:
 
 
 def is_lost_connection(error: Exception) -> bool:
-    """Return whether an error says that a PostgreSQL connection broke. The server may or may not
-    have stored the data that was sent.
+    """Return whether an error says that a PostgreSQL connection broke. If so, it is not known
+    whether the server stored the data that was sent.
     """
     classes = [cls for cls in type(error).__mro__ if cls.__name__ == "OperationalError"]
     if not any(cls.__module__.partition(".")[0] == "psycopg" for cls in classes) or type(

@@ -13,7 +13,7 @@ from pathlib import Path
 from longtable.base.errors import PersistenceError
 
 LEASE_SECONDS = 10.0
-"""How long a process that was killed still keeps others off its threads."""
+"""How long a killed process still keeps other processes off its threads."""
 
 TABLE = (
     "CREATE TABLE IF NOT EXISTS longtable_leases (thread_id TEXT PRIMARY KEY, holder TEXT NOT NULL,"
@@ -31,8 +31,9 @@ RELEASE = "DELETE FROM longtable_leases WHERE thread_id = ? AND holder = ?"
 
 
 def process_name(pid: int) -> str:
-    """Return a name that tells this process from all others: the machine's boot, container, process
-    number and start time. It is "" on systems other than Linux.
+    """Return a name that no other process has: it consists of the ids of the machine's boot and of
+    the container, the process number and the start time. It is "ended" for a zombie, and "" on
+    systems other than Linux.
     """
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
@@ -44,8 +45,8 @@ def process_name(pid: int) -> str:
 
 
 def has_ended(process: str) -> bool:
-    """Return whether the process with this name is known to have ended: it ran on this machine, and
-    its number is free or belongs to another process.
+    """Return whether the process with this name has certainly ended. This can be told only if it
+    ran on this machine: its number is then free, or belongs to another process by now.
     """
     *place, pid, _ = [*process.split(" "), "", ""][:4]
     if not pid.isdecimal() or place != process_name(os.getpid()).split(" ")[:2]:
@@ -58,9 +59,10 @@ def has_ended(process: str) -> bool:
 
 
 class Lease(ABC):
-    """The leases of one process. A thread renews them, and takes lost ones back at once.
+    """The leases of one process on conversation threads. An OS thread renews the leases, and takes
+    lost leases back as soon as it can.
 
-    Each method is quick, and may be called from any thread.
+    Each method is quick, and may be called from any OS thread.
     """
 
     def __init__(self, interval: float) -> None:
@@ -73,7 +75,9 @@ class Lease(ABC):
         self.renewing: threading.Thread | None = None
 
     def take(self, thread_id: str) -> bool:
-        """Take a thread's lease; return whether this process has it now."""
+        """Try to take the lease on a thread. Return whether this process has the lease now. Raises
+        `PersistenceError` after `close`.
+        """
         with self.lock:
             if self.closed:
                 # A turn that waited in a thread must not open a connection that nobody closes.
@@ -90,13 +94,13 @@ class Lease(ABC):
             return True
 
     def release(self, thread_id: str) -> None:
-        """Release a thread's lease, if this process still has it."""
+        """Release the lease on a thread, if this process still has it."""
         with self.lock:
             self.held.discard(thread_id)
             self._release(thread_id)
 
     def close(self) -> None:
-        """Release everything."""
+        """Release all leases, and end the OS thread that renews them."""
         with self.lock:
             self.closed = True
             self.changed.notify()
@@ -115,7 +119,7 @@ class Lease(ABC):
 
     @abstractmethod
     def _take(self, thread_id: str) -> bool:
-        """Take a lease, or take it again."""
+        """Take a lease or renew it. Return whether this process has it now."""
 
     @abstractmethod
     def _release(self, thread_id: str) -> None:
@@ -123,20 +127,20 @@ class Lease(ABC):
 
     @abstractmethod
     def _renew(self) -> None:
-        """Renew the leases that are held, and take back lost ones. After an error, the next renewal
+        """Renew the leases in `held`, and take back lost ones. After an error, the next renewal
         tries again.
         """
 
     @abstractmethod
     def _close(self) -> None:
-        """Release the leases that are held, and close the connection."""
+        """Release the leases in `held`, and close the connection."""
 
 
 class SqliteLease(Lease):
-    """A row for each lease in the SQLite file itself.
+    """Leases as rows of a table in the SQLite file itself.
 
-    After `seconds` without a renewal, another process may take the lease, whatever its own
-    `seconds` are. It may take it at once if the holder ran on the same machine and has ended.
+    If the holder has not renewed a lease for `seconds` (the holder's value counts), another process
+    may take it. It may take the lease at once if the holder ran on the same machine and has ended.
     """
 
     def __init__(
@@ -207,15 +211,15 @@ class SqliteLease(Lease):
 
 
 GRACE_SECONDS = 0.2
-"""How long a turn that has its answer waits for the background work: if the work ends soon, the
-same turn reports it.
+"""How long a turn that has its answer still waits for background work. If the work ends within this
+time, the same turn reports its events.
 """
 
 
 @contextmanager
 def setup_lease(lease: Lease) -> Iterator[None]:
-    """Let one process at a time create the tables. It asks for the lease repeatedly, because
-    waiting inside a server would block the creation of indexes.
+    """Let only one process at a time create the tables, within the block. The function asks for the
+    lease repeatedly, because a wait inside the database server would block the creation of indexes.
     """
     while not lease.take(SETUP):
         time.sleep(SETUP_PAUSE_S)
@@ -228,8 +232,8 @@ def setup_lease(lease: Lease) -> Iterator[None]:
 SETUP = "longtable setup"
 
 SETUP_PAUSE_S = 0.05
-"""How long other processes wait before they ask again for the lease `SETUP`, which the process that
-creates the tables holds.
+"""How long a process waits before it asks again for the lease `SETUP`, while another process
+creates the tables.
 """
 
 CLOSED = "the conversation store was closed: open it again"

@@ -1,8 +1,9 @@
-"""Locks on threads: first come, first served within a process, and a lease between processes.
+"""Locks on conversation threads. Within a process, callers get a thread in the order in which they
+came; between processes, a lease decides.
 
-They give order, not safety. Safety comes from the saver guard (`store/saver_guard.py`): it refuses
-the writes of a process that lost its lease or never asked for one. The leases of a SQLite file are
-in `store/leases.py`, those of a server in `store/postgres_store.py`.
+Locks give order, not safety. Safety comes from the saver guard (`store/saver_guard.py`): it refuses
+the writes of a process that lost its lease or never asked for a lease. Leases in a SQLite file are
+in `store/leases.py`, leases in a PostgreSQL server in `store/postgres_store.py`.
 """
 
 import asyncio
@@ -32,26 +33,28 @@ from longtable.store.leases import Lease
 
 FIRST_PAUSE_S = 0.005
 LONGEST_PAUSE_S = 0.1
-"""The longest time that a process waits before it asks again for a lease that another process
-has.
+"""The longest pause before a process asks again for a lease that another process has. Pauses grow
+from `FIRST_PAUSE_S` to this.
 """
 Result = TypeVar("Result")
 Owner = tuple[int, int]
-"""An OS thread and an asyncio task (0 without a task). For a thread that has not started yet, 0 and
-a number.
+"""A caller: the ids of its OS thread and of its asyncio task (0 without a task). For an OS thread
+that has not started yet: 0 and a number of its own.
 """
 
 
 # -- work that goes on after a turn ---------------------------------------------------------------
 
 WAIT_SECONDS = 2.0
-"""How long the closing of a store and the end of a process wait for such work."""
+"""How many seconds the closing of a store, or the end of the process, waits for work that goes on
+after a turn.
+"""
 KEPT_JOBS = 1_024
 
 
 class Background:
-    """Work on a conversation thread after a turn, in an OS thread of its own. Once `dropped` is
-    set, it starts no further write.
+    """Work on a conversation thread that goes on after a turn, in a separate OS thread. Once
+    `dropped` is true, the work starts no further write.
     """
 
     def __init__(self, locks: "ThreadLocks") -> None:
@@ -66,8 +69,8 @@ _running: set[Background] = set()
 
 @atexit.register
 def wait_or_drop(locks: "ThreadLocks | None" = None) -> None:
-    """Wait at most `WAIT_SECONDS` for the background work of these locks, or of all locks; then
-    drop the work that is left.
+    """Wait at most `WAIT_SECONDS` for background work, then drop the work that is not done. `locks`
+    limits this to the work of one checkpointer.
     """
     end = time.monotonic() + WAIT_SECONDS
     under_way = list(_running)
@@ -90,7 +93,7 @@ class Queue:
         self.waiting: deque[tuple[Future[None], Owner]] = deque()
 
     def owners_before(self) -> list[Owner]:
-        """Return all owners that get the thread before the next caller."""
+        """Return all owners that a new caller would have to wait for."""
         return [self.owner, *(owner for granted, owner in self.waiting if not granted.cancelled())]
 
 
@@ -107,11 +110,11 @@ class ThreadLocks:
     async def alone(
         self, thread_id: str, how: Execution, *, wait: bool, place: "Future[None] | None" = None
     ) -> AsyncIterator[None]:
-        """Hold the thread's lock within the block. `place`: the caller's place in the queue, if it
-        has one.
+        """Hold the lock on a conversation thread within the block. `place`: the caller's place in
+        the queue, if it has one already.
 
-        Raises `ThreadBusyError` if the caller may not wait, or would wait for itself. It always
-        waits for work that goes on after a turn.
+        Raises `ThreadBusyError` if the thread is in use and the caller may not wait (`wait`), or
+        would wait for itself. Work that goes on after a turn is waited for even with `wait=False`.
         """
         if not wait:
             await self.wait_for_job(thread_id, how)
@@ -135,7 +138,7 @@ class ThreadLocks:
     def locked(
         self, thread_id: str, *, wait: bool, place: "Future[None] | None" = None
     ) -> Iterator[None]:
-        """Hold the thread's lock within the block; see `alone`."""
+        """Hold the lock on a conversation thread within the block; see `alone`."""
         stack = AsyncExitStack()
         complete(stack.enter_async_context(self.alone(thread_id, SYNC, wait=wait, place=place)))
         try:
@@ -150,9 +153,9 @@ class ThreadLocks:
         *,
         on_error: Callable[[Exception], None],
     ) -> None:
-        """Run `work` in an OS thread of its own once the caller has released the conversation
-        thread, before any later caller. Nobody waits for the work, so `on_error` gets the
-        exceptions that it raises.
+        """Run `work` in a separate OS thread. It begins once the caller has released the
+        conversation thread, and before any later caller gets it. Nobody waits for the work, so
+        `on_error` is called with an exception that the work raises.
         """
         job = Background(self)
         place = self._enter(thread_id, (0, id(job)), wait=True, blocks=False)
@@ -169,7 +172,7 @@ class ThreadLocks:
             self._finish(job)
 
     async def wait_for_job(self, thread_id: str, how: Execution, *, most: float = math.inf) -> None:
-        """Wait at most `most` seconds for work that goes on after a turn."""
+        """Wait at most `most` seconds for a thread's work that goes on after a turn."""
         job = self.jobs.get(thread_id)
         end = time.monotonic() + most
         for seconds in pauses():
@@ -178,7 +181,9 @@ class ThreadLocks:
             await pause(seconds, how)
 
     def events_of(self, thread_id: str) -> list[Event]:
-        """Return, once, the events of work that went on after a turn and is done."""
+        """Return the events of work that went on after a turn, if the work is done. They are
+        returned only once; later calls return an empty list.
+        """
         job = self.jobs.get(thread_id)
         if job is None or not job.done.is_set():
             return []
@@ -208,17 +213,17 @@ class ThreadLocks:
         job.done.set()
 
     async def relock(self, thread_id: str, how: Execution) -> None:
-        """Take the lease again of a thread that the caller has locked, after another process took
-        the lease over; wait if necessary.
+        """Take the lease on a thread again, after another process took the lease over although the
+        caller has the lock. Wait for the lease if necessary.
         """
         await self._release(thread_id, how)
         await self._take(thread_id, how, wait=True)
 
     def is_mine(self, thread_id: str, *, blocks: bool) -> bool:
-        """Return whether the thread's present owner can only go on after the caller, so that a wait
-        would never end.
+        """Return whether the thread's present owner cannot go on before the caller returns. If the
+        caller waited for such an owner, the wait would never end.
 
-        `blocks`: the caller waits without letting the event loop of its OS thread run.
+        `blocks`: True if the caller's wait stops the event loop of its OS thread.
         """
         with self.lock:
             queue = self.queues.get(thread_id)
@@ -274,7 +279,9 @@ class ThreadLocks:
             del self.queues[thread_id]
 
     def _give_up(self, thread_id: str, granted: Future[None]) -> None:
-        """Leave the queue. If the caller has just become the thread's owner, release the thread."""
+        """Leave the queue. If the caller has become the thread's owner meanwhile, let the next
+        caller have the thread.
+        """
         if not granted.cancel() and not granted.cancelled():
             self._leave(thread_id)
 
@@ -288,17 +295,17 @@ def _caller() -> Owner:
 
 
 def _waits_for(owner: Owner, caller: Owner, *, blocks: bool) -> bool:
-    """Return whether an owner can only go on after the caller has returned: it is the caller
-    itself, or the caller blocks it.
+    """Return whether an owner cannot go on before the caller returns, because the owner is the
+    caller itself, or because the caller's wait stops the owner.
 
-    A caller that blocks its OS thread stops all tasks of that thread. A task stops only itself and
-    the code that runs its event loop.
+    A caller that blocks its OS thread (`blocks`) stops all tasks of that OS thread. A task that
+    awaits stops only itself and the code that runs its event loop.
     """
     return owner[0] == caller[0] and (blocks or owner[1] in {caller[1], 0})
 
 
 def pauses() -> Iterator[float]:
-    """Yield the seconds to wait before each new attempt."""
+    """Yield the seconds to wait before each new attempt, which grow from pause to pause."""
     seconds = FIRST_PAUSE_S
     while True:
         yield seconds
@@ -306,7 +313,7 @@ def pauses() -> Iterator[float]:
 
 
 async def pause(seconds: float, how: Execution) -> None:
-    """Do nothing for some seconds."""
+    """Wait for some seconds, in the way that `how` says."""
     await how.call(partial(time.sleep, seconds), partial(asyncio.sleep, seconds))
 
 
@@ -332,8 +339,9 @@ _locks_lock = threading.Lock()
 
 
 def locks_of(checkpointer: object) -> ThreadLocks:
-    """Return a checkpointer's locks. If it came from `open_persistence`, these are its own and work
-    between processes, else they work within this process only.
+    """Return the locks of a checkpointer. A checkpointer of `open_persistence` has its own locks,
+    which also work between processes if it keeps threads in a file or server. The locks of any
+    other checkpointer work within this process only.
     """
     locks = getattr(checkpointer, "locks", None)
     if isinstance(locks, ThreadLocks):

@@ -1,4 +1,4 @@
-"""Where threads live: checkpointer and store in one place."""
+"""Open the place where threads are kept: a checkpointer and a store together."""
 
 import asyncio
 import sqlite3
@@ -35,9 +35,7 @@ from longtable.store.sqlite_setup import set_up
 from longtable.store.storage_errors import storage_errors
 
 CLOSE_SECONDS = 2.0
-"""How long a new file may stay empty. SQLite writes its first page some milliseconds after creating
-it.
-"""
+"""How many seconds the closing of a store waits for calls that still use its connections."""
 POSTGRES = "postgresql://"
 
 
@@ -47,8 +45,8 @@ class _Parts(NamedTuple):
 
 
 class Persistence:
-    """The checkpointer and store for `graph.compile(checkpointer=..., store=...)`, opened by
-    `open_persistence` or by you.
+    """The checkpointer and the store for `graph.compile(checkpointer=..., store=...)`. Either
+    `open_persistence` opens both, or you pass two that you opened yourself.
     """
 
     url: str = ""
@@ -61,8 +59,8 @@ class Persistence:
 
     @property
     def checkpointer(self) -> BaseCheckpointSaver[Any]:
-        """Return the checkpointer. The first use of it or of `store` opens both, if they come from
-        `open_persistence`. Raises `PersistenceError` after `close`.
+        """Return the checkpointer. If it comes from `open_persistence`, the first use of
+        `checkpointer` or `store` opens both, and use after `close` raises `PersistenceError`.
         """
         return self._open().checkpointer
 
@@ -75,8 +73,8 @@ class Persistence:
         return self._parts
 
     def close(self) -> None:
-        """Close what `open_persistence` opened, but not what you opened yourself. If a thread's
-        summary is still being written, wait for it, at most 2 seconds.
+        """Close what `open_persistence` opened; what you opened yourself stays open. If a thread's
+        summary is still being written, wait for it, but at most 2 seconds.
         """
         self.__exit__(None, None, None)
 
@@ -105,18 +103,19 @@ def open_persistence(
     """Open "sqlite:///file.db" (relative), "sqlite:////abs/file.db", "postgresql://..." or
     "memory://".
 
-    Use the result as a context manager; or use `checkpointer` or `store`, which open it, and call
-    `close` at the end. A missing file and its folder are created. A file that cannot be written is
-    opened for reading. Several processes may share one file or database.
+    Use the result as a context manager. Or use its `checkpointer` and `store`, which open it at the
+    first use, and call `close` at the end. A missing file and its folder are created. A file that
+    cannot be written is opened for reading. Several processes may share one file or database.
 
-    `lease_seconds`: for a file, how long a process that was killed in mid-turn still keeps others
-    off its thread; a database server notices at once. `key`: a passphrase with which checkpoints
-    and the store's values are encrypted (extra `encryption`); thread ids, titles of tables, kinds
-    and times are not. A store is encrypted from its beginning or not at all.
+    `lease_seconds`: for a file, how long a process that was killed during a turn still keeps other
+    processes off the thread. (A database server notices at once that a process is gone.) `key`: a
+    passphrase with which checkpoints and the store's values are encrypted (extra `encryption`).
+    Thread ids, names of tables, kinds and times are not encrypted. A store is encrypted from its
+    beginning or not at all.
 
-    Raises `ConfigError` for any other URL, `PersistenceError` for a file that cannot be opened, is
-    not a store, is empty or is locked, `StoreKeyError` for a wrong key, and `NewerStoreError` for a
-    store that a later version wrote.
+    Raises `ConfigError` for any other URL; `PersistenceError` if a file cannot be opened, is not a
+    store, is empty or is locked; `StoreKeyError` if the key is wrong; and `NewerStoreError` if a
+    later version wrote the store.
     """
     if not lease_seconds > 0:
         raise ConfigError(f"lease_seconds must be above 0, found {lease_seconds!r}")
@@ -124,7 +123,7 @@ def open_persistence(
 
 
 class _UrlPersistence(Persistence):
-    """Opens a URL at the first use."""
+    """Open the store at a URL at its first use."""
 
     def __init__(self, url: str, *, lease_seconds: float, key: str | None) -> None:
         self.url = url

@@ -1,5 +1,5 @@
-"""Threads in PostgreSQL: pool, saver, store, the head of a thread for the guard, and advisory locks
-for its turns.
+"""Threads in PostgreSQL: connection pool, saver, store, the heads of threads for the saver guard,
+and advisory locks as leases.
 """
 
 import copy
@@ -32,11 +32,11 @@ CONNECT_SECONDS = 10
 CONNECTIONS = 8
 LOOK_SECONDS = 0.02
 PING_SECONDS = 10.0
-"""Seconds between the checks of a process that holds leases: it sends the server a query over the
-leases' connection to see whether it broke.
+"""Seconds after which a process that holds leases sends the server a query over their connection,
+to see whether the connection broke.
 """
 WAIT_SECONDS = 120.0
-"""How long a turn waits for a connection if many threads work at once."""
+"""How many seconds a turn waits for a connection if many threads work at once."""
 OPTIONS: dict[str, Any] = {
     "autocommit": True,
     "prepare_threshold": 0,
@@ -60,8 +60,8 @@ def _execute(cursor: psycopg.Cursor[Any]) -> Execute:
 
 
 class PostgresHeads(SqlHeads):
-    """A PostgreSQL database. The saver writes through the connection whose transaction compared the
-    head.
+    """The heads of threads in a PostgreSQL database. The saver writes over the same connection, and
+    in the same transaction, in which the head was compared.
     """
 
     def __init__(self, saver: PostgresSaver) -> None:
@@ -102,8 +102,8 @@ class PostgresHeads(SqlHeads):
 
 
 class AdvisoryLease(Lease):
-    """Advisory locks of one connection: the server releases them at once when the process is
-    gone.
+    """Leases as advisory locks of one connection. The server releases these locks at once if the
+    process is gone.
     """
 
     def __init__(self, url: str) -> None:
@@ -111,8 +111,8 @@ class AdvisoryLease(Lease):
         self.url = url
         self.connection: psycopg.Connection[tuple[Any, ...]] | None = None
         self.locked: set[str] = set()
-        """The threads that this connection has locked. There may be fewer than in `held`, if the
-        connection before it broke and another process took a lock first.
+        """The conversation threads that this connection has locked. There may be fewer than in
+        `held`, if an earlier connection broke and another process then took a lock.
         """
         self.used = 0.0
 
@@ -180,8 +180,8 @@ class AdvisoryLease(Lease):
 
 
 class RetryingStore(PostgresStore):
-    """A store whose operations survive a restart of the server. They can be retried, because each
-    only reads or has the same effect when it is done twice.
+    """A store that retries an operation once after a lost connection, such as in a restart of the
+    server. Retrying is safe, because operations only read, or have the same effect if done twice.
     """
 
     def batch(self, ops: Iterable[Op]) -> list[StoreResult]:
@@ -193,8 +193,8 @@ class RetryingStore(PostgresStore):
 
 
 def check_url(url: str) -> str:
-    """Return the URL. Raises `ConfigError` if libpq cannot read it, but without libpq's message,
-    which may quote the password.
+    """Return the URL. Raises `ConfigError` if libpq cannot read it. The error does not repeat
+    libpq's message, which may quote the password.
     """
     try:
         psycopg.conninfo.conninfo_to_dict(url)
@@ -206,9 +206,9 @@ def check_url(url: str) -> str:
 
 
 class StoreOutage(logging.Filter):
-    """Logs once that the store's server cannot be reached, and once that it can be reached again.
+    """Log once that the store's server cannot be reached, and once that it can be reached again.
 
-    This replaces the warnings of psycopg's pool, which logs one for each connection and each
+    This replaces the warnings of psycopg's pool, which logs a warning for each connection and each
     attempt: 230 lines for 35 lost connections that no turn noticed.
     """
 
@@ -219,7 +219,7 @@ class StoreOutage(logging.Filter):
         self._lock = threading.Lock()
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Return whether to log a record: not if it is a warning of this pool."""
+        """Return whether to log a record. False if it is a warning of this pool."""
         ours = any(
             isinstance(value, psycopg.Connection) or self.pool_name in str(value)
             for value in record.args or ()
@@ -257,13 +257,15 @@ class StoreOutage(logging.Filter):
 def open_threads(
     url: str, lease: AdvisoryLease, key: str | None
 ) -> Iterator[tuple[PostgresSaver, PostgresStore]]:
-    """Open saver and store on one pool, create their tables, encrypt if `key` is given."""
+    """Open a saver and a store on one connection pool, and create their tables. Data are encrypted
+    if `key` is given.
+    """
     serde = _set_up(url, lease, key)
     kwargs = {**OPTIONS, "row_factory": dict_row}
 
     def alive(connection: Rows) -> None:
-        """Raise if a connection that is about to be lent is dead, as after a restart of the server.
-        The pool then opens another.
+        """Raise `psycopg.Error` if a connection that the pool is about to hand out is dead, such as
+        after a restart of the server. The pool then opens another connection.
         """
         if _has_input(connection.fileno()):
             try:
@@ -293,8 +295,8 @@ def open_threads(
 
 
 def _has_input(socket: int) -> bool:
-    """Return whether the server sent something that nobody asked for, most likely the end of the
-    connection. A healthy connection costs no round trip.
+    """Return whether there is unread input from the server although nothing was asked. Most likely
+    this is the end of the connection. The check needs no round trip to the server.
     """
     with getattr(selectors, "PollSelector", selectors.SelectSelector)() as waiting:
         waiting.register(socket, selectors.EVENT_READ)

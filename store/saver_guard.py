@@ -1,10 +1,11 @@
-"""Never let two runs of one thread overwrite each other: compare the thread's head in the
+"""Never let two runs of one thread overwrite each other: compare the thread's head in the same
 transaction that writes.
 
-A run that loaded the newest checkpoint may write only while no other run has written since.
-Otherwise it gets `ThreadBusyError` and writes nothing more; `ThreadBusyError.stored` says whether
-its message was stored before. Deliberate forks pass: a run or an update that names a
-`checkpoint_id` is guarded from its own first checkpoint on.
+A run that loaded the newest checkpoint may write only as long as no other run has written since.
+Otherwise the run gets `ThreadBusyError` and writes nothing more; `ThreadBusyError.stored` says
+whether its message was stored before that. Deliberate forks are allowed: a run or an update that
+names a `checkpoint_id` may write its first checkpoint whatever the head is, and is guarded from
+then on.
 """
 
 # LangGraph hands the config of the checkpoint it loaded to each write of the run. A mark in it
@@ -39,17 +40,17 @@ Result = TypeVar("Result")
 # LangGraph keeps keys that begin with two underscores out of a checkpoint's metadata
 MARK = "__longtable_base"
 FILLED = "recursion_limit"
-"""A key that LangGraph puts into every config of a run or an update. Such a config is a copy of the
-caller's.
+"""A key that LangGraph puts into each config of a run or an update. A config with this key is
+LangGraph's own copy of the caller's config.
 """
 
 
 class GuardedSaver(BaseCheckpointSaver[Any]):
-    """A checkpoint saver around another one. It guards across processes in SQLite and PostgreSQL,
-    else within this process.
+    """A checkpoint saver that wraps another saver and guards its threads. With savers for SQLite
+    and PostgreSQL the guard works across processes, with any other saver within this process only.
 
-    The `a...` methods run the blocking ones in a thread. `locks`: the locks that a `Conversation`
-    takes on its threads.
+    The async methods (`aput`, ...) run the blocking methods in an OS thread. `locks`: the locks
+    that a `Conversation` takes on its threads.
     """
 
     def __init__(self, inner: Saver, *, locks: ThreadLocks | None = None) -> None:
@@ -59,16 +60,18 @@ class GuardedSaver(BaseCheckpointSaver[Any]):
 
     @property
     def serde(self) -> SerializerProtocol:  # type: ignore[override]  # the base class has a plain attribute
-        """The serializer of the saver within."""
+        """The serializer of the wrapped saver."""
         return self.inner.serde
 
     @property
     def config_specs(self) -> list[Any]:
-        """The config fields of the saver within."""
+        """The config fields of the wrapped saver."""
         return self.inner.config_specs
 
     def with_allowlist(self, extra_allowlist: Any) -> "GuardedSaver":
-        """Return a guard of the same heads over a saver that restores these types too."""
+        """Return a guard with the same heads and locks, whose wrapped saver may also restore these
+        types.
+        """
         inner = self.inner.with_allowlist(extra_allowlist)
         if inner is self.inner:
             return self
@@ -77,7 +80,7 @@ class GuardedSaver(BaseCheckpointSaver[Any]):
         return clone
 
     def get_next_version(self, current: Any, channel: None) -> Any:
-        """Return the next version of a channel, as the saver within counts."""
+        """Return the next version of a channel, as the wrapped saver counts versions."""
         return self.inner.get_next_version(current, channel)
 
     def setup(self) -> None:
@@ -87,7 +90,9 @@ class GuardedSaver(BaseCheckpointSaver[Any]):
         self.heads.setup()
 
     def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
-        """Load a checkpoint, and mark its config with the run that loaded it."""
+        """Load a checkpoint, and mark its config with a `Writer` for the run that loaded it. Raises
+        `DamagedThreadError` if the checkpoint cannot be decoded.
+        """
         # Read before the checkpoint: this run has not seen a writer that comes between the two.
         seen = retry_once(lambda: self.heads.writer(_key_of(config)))
         with _decoding(config):
@@ -110,8 +115,8 @@ class GuardedSaver(BaseCheckpointSaver[Any]):
             yield from self.inner.list(config, filter=filter, before=before, limit=limit)
 
     def checkpoint_ids(self, thread_id: str) -> Sequence[str]:
-        """Return the ids of a thread's checkpoints, newest first, including unreadable ones; empty
-        if the saver cannot list them.
+        """Return the ids of a thread's checkpoints, newest first, including checkpoints that cannot
+        be read. The list is empty if the wrapped saver cannot list ids.
         """
         return self.heads.checkpoint_ids(thread_id)
 
@@ -122,7 +127,7 @@ class GuardedSaver(BaseCheckpointSaver[Any]):
         metadata: CheckpointMetadata,
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
-        """Store a checkpoint. Raises `ThreadBusyError`."""
+        """Store a checkpoint. Raises `ThreadBusyError` if another run has written."""
         if (writer := _writer_of(config)) is not None:
             checkpoint = {**checkpoint, "id": writer.stored_id(checkpoint["id"])}
 
@@ -138,7 +143,7 @@ class GuardedSaver(BaseCheckpointSaver[Any]):
         task_id: str,
         task_path: str = "",
     ) -> None:
-        """Store the writes of a task. Raises `ThreadBusyError`."""
+        """Store the writes of a task. Raises `ThreadBusyError` if another run has written."""
         self._write(
             config,
             lambda saver: saver.put_writes(_without_mark(config), writes, task_id, task_path),
@@ -151,8 +156,8 @@ class GuardedSaver(BaseCheckpointSaver[Any]):
         checkpoint: Checkpoint | None = None,
         metadata: CheckpointMetadata | None = None,
     ) -> Result:
-        """Write, and compare the head in the same transaction. A config without a mark does not
-        come from a run, but from a caller who writes by hand.
+        """Compare the head and write, in one transaction. If the config has no mark, it comes not
+        from a run but from a caller who writes by hand; then the head is not compared.
         """
         writer = _writer_of(config)
 
@@ -174,13 +179,13 @@ class GuardedSaver(BaseCheckpointSaver[Any]):
         self.heads.delete(thread_id)
 
     def prune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
-        """Delete old checkpoints, if the saver within can do that."""
+        """Delete old checkpoints, if the wrapped saver can do that."""
         self.inner.prune(thread_ids, strategy=strategy)
 
     def get_delta_channel_history(
         self, *, config: RunnableConfig, channels: Sequence[str]
     ) -> Mapping[str, DeltaChannelHistory]:
-        """Return the writes that delta channels are rebuilt from."""
+        """Return the stored values and writes from which delta channels are rebuilt."""
         with _decoding(config):
             return retry_once(
                 lambda: self.inner.get_delta_channel_history(
@@ -217,10 +222,12 @@ class GuardedSaver(BaseCheckpointSaver[Any]):
 
 
 def _check_sound(loaded: CheckpointTuple | None) -> CheckpointTuple | None:
-    """Raise `ValueError` or the like for a checkpoint that can be decoded but cannot have been
-    written so. If its id differs from that of its row, every later write would seem to come from
-    another run. If a node has seen a version that no channel has, the node would not run and its
-    turn would never end.
+    """Return a loaded checkpoint if it is consistent. Otherwise raise `ValueError` or a similar
+    error: the checkpoint can be decoded, but was certainly not written in this form.
+
+    Two faults would do harm. If the checkpoint's id differs from the id of its row, every later
+    write would seem to come from another run. If a node has seen a version that no channel has, the
+    node would not run, and the turn would never end.
     """
     if loaded is None:
         return None
@@ -241,8 +248,8 @@ def _check_sound(loaded: CheckpointTuple | None) -> CheckpointTuple | None:
 
 
 def _check_number(number: str | int | float) -> None:
-    """Raise `ValueError` or the like for a version that is not a number, because the next version
-    is counted from it.
+    """Raise `ValueError` or a similar error if a version is not a number, because the next version
+    is computed from it.
     """
     int(number)
 
@@ -253,7 +260,7 @@ def _decoding(config: RunnableConfig | None) -> AbstractContextManager[None]:
 
 
 def _heads_of(inner: Saver) -> Heads:
-    """Return the object that reads and compares the heads of a saver."""
+    """Return the object that reads and compares the heads of threads in this saver."""
     if isinstance(inner, SqliteSaver):
         return SqliteHeads(inner)
     if any(
@@ -276,13 +283,15 @@ def _key_of(config: RunnableConfig) -> Key:
 
 
 def _writer_of(config: RunnableConfig) -> Writer | None:
-    """Return the run that a config belongs to, None if nothing was loaded through the guard."""
+    """Return the run that a config belongs to. Return None if the config has no mark, because it
+    does not come from a checkpoint that this guard loaded.
+    """
     writer = _configurable(config).get(MARK)
     return writer if isinstance(writer, Writer) and writer.key == _key_of(config) else None
 
 
 def _without_mark(config: RunnableConfig) -> RunnableConfig:
-    """Return the config for the saver within: without the mark, and with the id under which a
+    """Return the config for the wrapped saver: without the mark, and with the id under which the
     checkpoint is stored.
     """
     if MARK not in _configurable(config):
@@ -298,7 +307,9 @@ def _without_mark(config: RunnableConfig) -> RunnableConfig:
 def _with_mark(
     loaded: CheckpointTuple | None, config: RunnableConfig, seen: str | None
 ) -> CheckpointTuple | None:
-    """Return the loaded checkpoint, with its config marked with the run that loaded it."""
+    """Return the loaded checkpoint with a mark in its config: a `Writer` for the run that loaded
+    it. If there is no checkpoint, put the mark into the run's own config and return None.
+    """
     key = _key_of(config)
     checkpoint_id = get_checkpoint_id(config)
     if loaded is None:

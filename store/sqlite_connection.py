@@ -1,4 +1,4 @@
-"""Connections to the store's SQLite file: one writer at a time, readers beside it."""
+"""Connections to the store's SQLite file: one of them writes at a time, while others may read."""
 
 import sqlite3
 import threading
@@ -17,12 +17,13 @@ BEGIN_READING = "BEGIN DEFERRED"
 
 class WriteConnection(sqlite3.Connection):
     """A connection that begins each transaction as a write transaction. Connections that share a
-    `write_lock` run them one at a time.
+    `write_lock` run their write transactions one at a time.
 
-    LangGraph's own store reads first and writes later in a transaction. If another connection has
-    written in between, SQLite refuses the write at once ("database is locked"), whatever the
-    timeout; 40 threads at once were enough for this. And SQLite picks the next writer by chance:
-    with 200 threads, one waited longer than the timeout.
+    There are two reasons. LangGraph's own store first reads and later writes in the same
+    transaction. If another connection writes in between, SQLite refuses the later write at once
+    ("database is locked"), whatever the timeout; 40 OS threads at once were enough for this. Also,
+    SQLite picks the next writer by chance: among 200 OS threads, one waited longer than the
+    timeout.
     """
 
     write_lock: threading.Lock
@@ -60,8 +61,9 @@ class WriteConnection(sqlite3.Connection):
 
     @contextmanager
     def _ending(self) -> Iterator[None]:
-        """End the transaction in any case: a transaction left open after a failed commit (full
-        disk) blocks every writer.
+        """End the transaction even if the block fails: roll back and release the write lock. A
+        transaction left open after a failed commit (such as on a full disk) would block all
+        writers.
         """
         try:
             yield
@@ -78,7 +80,7 @@ class WriteConnection(sqlite3.Connection):
 
 
 class LockedStore(SqliteStore):
-    """LangGraph's store, except that its async methods work, too, and that it can read while
+    """LangGraph's SQLite store with two changes: its async methods work, and it can read while
     another program writes.
     """
 
@@ -111,5 +113,7 @@ class LockedStore(SqliteStore):
 
 
 def write_connections() -> type[sqlite3.Connection]:
-    """Return a class of its own for each store: its connections share one `write_lock`."""
+    """Return a new subclass of `WriteConnection`. Each store has its own, so that the connections
+    of one store share one `write_lock`.
+    """
     return type("StoreConnection", (WriteConnection,), {"write_lock": threading.Lock()})

@@ -1,4 +1,4 @@
-"""Look at a SQLite file before it is opened as a store, and create missing tables."""
+"""Check a SQLite file before it is opened as a store, and create missing tables."""
 
 import os
 import sqlite3
@@ -20,7 +20,7 @@ from longtable.store.sqlite_connection import BUSY_TIMEOUT_MS, write_connections
 from longtable.store.storage_errors import DAMAGED, storage_errors
 
 TABLES = {"checkpoints", "writes", "store", "store_migrations", "longtable_writers"}
-"""The tables of a store that opening creates, except `longtable_meta`."""
+"""The tables that are created when a store is opened, except `longtable_meta`."""
 EMPTY_SECONDS = 1.0
 # With WAL, NORMAL loses no committed turn to a killed process, and saves an fsync at each superstep
 # (44 to 15 ms a turn).
@@ -33,19 +33,19 @@ PRAGMAS = (
 
 @dataclass(frozen=True)
 class OpenFile:
-    """How a SQLite file is opened."""
+    """How to connect to a SQLite file that was checked."""
 
     uri: str
     serde: EncryptedSerializer | None
     pragmas: Sequence[str] = PRAGMAS
     lease: SqliteLease | None = None
-    """None if the file cannot be written: then there are no turns that need a lease."""
+    """The leases on threads. None if the file cannot be written, because no turn can run then."""
     factory: type[sqlite3.Connection] = sqlite3.Connection
 
 
 def set_up(path: Path, lease: SqliteLease, key: str | None) -> OpenFile:
-    """Check the file, so that a wrong file gives one clear error before anything is written, and
-    create missing tables.
+    """Check a SQLite file and create missing tables. Raises `PersistenceError` before anything is
+    written if the file is not a store or cannot be opened.
     """
     try:
         if _is_read_only(path):
@@ -77,8 +77,8 @@ def set_up(path: Path, lease: SqliteLease, key: str | None) -> OpenFile:
 
 
 def _has_tables(connection: sqlite3.Connection) -> bool:
-    """Return whether every table exists as this version creates it. If so, opening writes nothing,
-    so a store can be read while another program writes to it.
+    """Return whether every table exists as this version creates it. If so, opening the store writes
+    nothing. So it can be opened while another program writes to it.
     """
     names = {name for (name,) in connection.execute(SQLITE_TABLES)}
     if not names >= TABLES:
@@ -89,8 +89,8 @@ def _has_tables(connection: sqlite3.Connection) -> bool:
 
 
 def _create_tables(path: Path, lease: SqliteLease) -> None:
-    """Create the tables, one process at a time: the store's migrations hold no lock of their
-    own.
+    """Create the tables. Only one process at a time does this, because LangGraph's own migrations
+    take no lock.
     """
     with (
         storage_errors(),
@@ -103,17 +103,17 @@ def _create_tables(path: Path, lease: SqliteLease) -> None:
 
 
 def _is_read_only(path: Path) -> bool:
-    """Return whether this process may only read a file. It cannot write a file in a folder that it
-    may not write to, either.
+    """Return whether this process can only read a file: it may not write the file itself or the
+    file's folder. (SQLite needs both.)
     """
     return path.is_file() and not (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK))
 
 
 def _read_only(path: Path, key: str | None) -> OpenFile:
-    """Open a file for reading only: its threads can be listed, shown and exported.
+    """Check a file that can only be read. Its threads can be listed, shown and exported.
 
-    If its owner begins to write while it is open, SQLite may read torn pages. Open the file again
-    then.
+    If another process begins to write the file while it is open here, SQLite may read pages that
+    are half written. Open the file again in that case.
     """
     # In WAL mode even reading creates files beside the store, which would lock its owner out.
     # `immutable` avoids that; without a -wal file nobody has the store open.
@@ -130,10 +130,10 @@ def _read_only(path: Path, key: str | None) -> OpenFile:
 
 
 def _refuse_empty(path: Path) -> None:
-    """Raise `PersistenceError` for a file of 0 bytes: SQLite would begin a new store in it, and
-    delete a log file beside it.
+    """Raise `PersistenceError` if the file has 0 bytes. SQLite would begin a new store in such a
+    file, and delete a log file beside it.
 
-    Another process may be creating the file at this moment, so wait a little first.
+    Another process may be creating the file at this moment, so the function waits a little first.
     """
     end = time.monotonic() + EMPTY_SECONDS
     while path.is_file() and path.stat().st_size == 0:
@@ -147,7 +147,7 @@ def _refuse_empty(path: Path) -> None:
 
 
 def _refuse_foreign(connection: sqlite3.Connection, path: Path) -> None:
-    """Raise `PersistenceError` for a database that has tables or views, but no table of a store."""
+    """Raise `PersistenceError` if the database has tables or views, but none of a store."""
     query = (
         "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite%'"
     )

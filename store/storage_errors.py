@@ -63,8 +63,8 @@ def storage_errors() -> Iterator[None]:
 
 
 def advice(error: sqlite3.Error) -> str:
-    """Return a text for SQLite's primary result code: what is wrong with the file, and what to
-    do.
+    """Return what is wrong with the SQLite file and what to do, such as "is locked by another
+    program: close it or wait". SQLite's primary result code decides.
     """
     # None where Python's module itself objects: to a closed connection.
     code = getattr(error, "sqlite_errorcode", None)

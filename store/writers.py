@@ -1,4 +1,4 @@
-"""Name the writer of a thread: the run whose checkpoints may be stored."""
+"""Keep track of the writer of a thread: the one run whose checkpoints may be stored."""
 
 import threading
 import time
@@ -14,35 +14,40 @@ from longtable.store.heads import Head, Key
 SINCE_1582 = 0x01B21DD213814000
 
 MOST_AHEAD = 400 * 86_400 * 10**7
-"""How far the time in a checkpoint id may be ahead of the clock, in units of 100 ns, as is
-`SINCE_1582`, where these times begin.
+"""The time in a checkpoint id may be ahead of the clock by at most this much, in units of 100 ns. A
+larger difference is ignored. (`SINCE_1582` has the same unit: these times begin in 1582.)
 """
 
 
 class Writer(str):
-    """One run, with the state that it has seen and stored of a thread. It is a string (its id), so
-    that its config stays plain data.
+    """One run, with what it has loaded and stored of a thread. It is a string (the run's id), so
+    that a config that holds it stays plain data.
     """
 
     key: Key
     loaded: str | None
-    """The checkpoint it loaded."""
+    """Id of the checkpoint that the run loaded, None if there was none."""
     head: str | None
-    """The checkpoint that must still be the newest when the run writes."""
+    """Id of the checkpoint that must still be the newest when the run writes."""
     seen: str | None
-    """The run that had written last when this run loaded, and how often it had written."""
+    """Name of the last write when this run loaded: the run that wrote, and how often it had
+    written.
+    """
     writes: int
-    """How often the run has written."""
+    """How often this run has written."""
     free: bool
-    """Whether the run asked for a certain checkpoint and has not stored one of its own yet."""
+    """True if the run asked for a certain checkpoint and has not stored one of its own yet. Then
+    its write is not compared with the head.
+    """
     stored: bool | None
     """Whether the run's input is stored in the thread; None while it is being stored."""
     shift: int
-    """The time, in units of 100 ns, that is added to the times in the ids of its checkpoints,
-    because the checkpoint it loaded may be ahead of the clock.
+    """The time, in units of 100 ns, that is added to the times in the ids of the run's checkpoints.
+    It is above 0 if the checkpoint that the run loaded is ahead of the clock.
     """
     order: threading.Lock
-    """Lets only one write at a time compare the head and note its result."""
+    """Lock with which only one write of the run at a time compares the head and notes its result.
+    """
 
     @classmethod
     def new(cls, key: Key, loaded: str | None, seen: str | None, *, free: bool = False) -> "Writer":
@@ -61,12 +66,12 @@ class Writer(str):
         return writer
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "Writer":
-        """Return itself: a run has one `Writer`, however often its config is copied."""
+        """Return this same object: a run has one `Writer`, however often its config is copied."""
         return self
 
     def stored_id(self, checkpoint_id: str) -> str:
-        """Return the id under which a checkpoint of this run is stored. It sorts after the one that
-        the run loaded, even if the clock went back.
+        """Return the id under which a checkpoint of this run is stored. It sorts after the id of
+        the checkpoint that the run loaded, even if the clock was set back.
         """
         time_ = _time_of(checkpoint_id)
         if not self.shift or time_ is None or checkpoint_id == self.loaded:
@@ -76,10 +81,12 @@ class Writer(str):
         return str(UUID(int=later >> 12 << 80 | 6 << 76 | (later & 0xFFF) << 64 | rest))
 
     def claim(self, head: Head, checkpoint: Checkpoint | None) -> None:
-        """Name this run the writer. Raises `ThreadBusyError` if another run wrote since it loaded.
+        """Record this run as the last writer. Raises `ThreadBusyError` if another run has written
+        since this run loaded.
 
-        The writes of a task count, too: they do not change the head, but a run that loaded before
-        them has not seen them.
+        The writes of single tasks count, too. They do not change the newest checkpoint, but a run
+        that loaded before these writes has not seen them. Raises `PersistenceError` if the
+        checkpoint would not be the newest, because the clock was set back.
         """
         last = self._name(self.writes) if self.writes else self.seen
         # This very write was stored, and only its answer was lost with the connection: the same
@@ -100,7 +107,7 @@ class Writer(str):
         head.claim(self._name(self.writes + 1))
 
     def wrote(self, checkpoint: Checkpoint | None, metadata: CheckpointMetadata | None) -> None:
-        """Note that a write was stored."""
+        """Note that a write of this run was stored."""
         self.writes += 1
         if checkpoint is None or metadata is None:
             # Of a task: with durability "exit" the input may be among it.
@@ -120,8 +127,8 @@ class Writer(str):
 
 
 def _time_of(checkpoint_id: str | None) -> int | None:
-    """Return the time in a checkpoint id, in units of 100 ns since 1582; None for an id that is not
-    a UUID of version 6.
+    """Return the time in a checkpoint id, in units of 100 ns since 1582. Return None if the id is
+    not a UUID of version 6.
     """
     try:
         uuid = UUID(checkpoint_id or "")

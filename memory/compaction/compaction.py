@@ -1,9 +1,9 @@
 """One compaction as values: its input, the check of its memory, and its record. This module knows
 no node and no model.
 
-A strategy writes the memory; `compaction_steps` puts each of its drafts before the gate and makes
-the record of the first that passes. Both are generators without I/O: they yield requests to a
-model, and are sent its text or an exception.
+A strategy writes drafts of the memory. `compaction_steps` checks each draft at the gate, and makes
+the record of the first draft that passes. Both are generators without I/O: they yield requests to a
+model, and the caller sends back the model's text or an exception.
 """
 
 import hashlib
@@ -52,7 +52,7 @@ Request = list[BaseMessage]
 
 @dataclass(frozen=True, kw_only=True)
 class Draft:
-    """A memory that asks to be accepted."""
+    """A new memory before the gate has accepted it."""
 
     text: str
     method: Literal["model", "fallback"]
@@ -61,26 +61,26 @@ class Draft:
     ended: Sequence[PinEnd] = ()
     """Ends of earlier pins that the model found, verified in the same way."""
     coverage: float = 1.0
-    """Tokens of text the writer saw / tokens of text compacted."""
+    """Share of the compacted text, in tokens, that the writer saw."""
     note: str = ""
-    """Why the coverage is under 1, or another note for a reader of the record."""
+    """Why the coverage is under 1, or another note for whoever reads the record."""
     kept: Mapping[str, Any] = field(default_factory=dict)
     """The strategy's own data, kept in the record for its next compaction: plain JSON."""
 
 
 TOO_LITTLE = "too_little"
-"""Code of the reason if there was too little to compact: nothing was tried, and the next turn tries
-again.
+"""Code of the reason if there was too little to compact. No draft was written, and the next turn
+tries again.
 """
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """A new record, or None with the reasons. With a record, `reasons` tells of failed attempts
-    before it.
+    """The result of a compaction: a new record, or None with the reasons why there is none.
 
-    `tokens`: size of the view before the compaction. Without a record the view keeps this size, and
-    the breaker counts from it.
+    If there is a record, `reasons` tells of the attempts that failed before it. If there is none,
+    `tokens` is the size of the view, and the next attempt waits until the view has grown beyond
+    this size.
     """
 
     record: Compaction | None
@@ -89,17 +89,17 @@ class Outcome:
     archive: str | None = None
     """Key of the archive file that holds the compacted messages."""
     calls: Sequence[SummaryCall] = ()
-    """Tokens and cost of the summariser's calls, including calls whose text was refused."""
+    """The summariser's calls with their tokens and cost, including calls whose text was refused."""
     results: Compaction | None = None
-    """The compaction of results that came before, or alone."""
+    """The compaction that shrank results, if there was one: before `record`, or without it."""
 
 
 Attempts = Generator["Request | Draft", "str | Exception | list[Reason] | None", None]
 
 
 class Strategy(Protocol):
-    """A writer of memories. A strategy of a user needs a name and one method, `attempts`. Counting,
-    gate, records and view stay the same.
+    """A writer of memories. A strategy of your own needs a name and one method, `attempts`.
+    Counting, gate, records and view are the same for all strategies.
     """
 
     @property
@@ -108,8 +108,11 @@ class Strategy(Protocol):
         ...
 
     def attempts(self, job: "Job") -> Attempts:
-        """Yield requests and drafts. A request is answered by the model's text or an exception, a
-        draft by the gate's reasons against it. The first draft that passes ends the generator.
+        """Yield requests to the model and drafts of the memory.
+
+        The answer sent back to a request is the model's text or an exception. The answer to a draft
+        is the list of the gate's reasons against it. The first draft that passes ends the
+        generator.
         """
         ...
 
@@ -126,14 +129,14 @@ class Job:
     time: str
     instructions: str | None = None
     originals: Sequence[Numbered] | None = None
-    """All the retired messages except excluded ones, if the memory is made from the originals
-    again.
+    """All retired messages except excluded ones, if the memory is made again from the originals;
+    otherwise None.
     """
 
     @cached_property
     def id(self) -> str:
-        """Return the compaction's identity: covered ids and contents, the memory before, strategy
-        and version, and a person's changes.
+        """Return the compaction's identity: a digest of the covered ids and contents, the previous
+        memory, the strategy, the version, and a person's changes (undos and exclusions).
         """
         plan = self.plan
         thread = self.thread
@@ -150,8 +153,8 @@ class Job:
 
     @property
     def rebuilt(self) -> bool:
-        """Return whether the memory is made from the originals. For topics it never is: they stay,
-        and only the messages they lack are filed.
+        """Return whether the memory is made again from the originals. Always False for the strategy
+        `topics`: its topics stay, and only the messages that they lack are filed.
         """
         return self.originals is not None and self.strategy != TOPICS
 
@@ -162,13 +165,13 @@ class Job:
 
     @cached_property
     def language(self) -> str:
-        """Return the language of the memory: the one that the users have written in so far."""
+        """Return the language of the memory: that in which the users have mostly written so far."""
         return language_of(self.thread.messages[: self.plan.end])
 
     @cached_property
     def pin_contract(self) -> str:
-        """Return the instructions about pins, and with the pins that the summariser may replace or
-        end.
+        """Return the summariser's instructions about pins, with a list of the pins that it may
+        replace or end.
         """
         shown, _ = pins_that_fit(current_pins(self.thread.pins), self.call_config)
         return pin_contract(self.language, shown)
@@ -180,9 +183,9 @@ class Job:
 
     @cached_property
     def reads(self) -> list[Numbered]:
-        """Return the messages that the writer reads besides `previous`. Messages that only repeat
-        earlier ones are left out. So are messages private to one voice of a team, because all
-        voices see the memory.
+        """Return the messages that the writer of the memory reads besides `previous`. Messages that
+        only repeat earlier ones are left out. Messages private to one voice of a team are left out
+        too, because all voices see the memory.
         """
         messages = (
             self.compacted
@@ -197,8 +200,8 @@ class Job:
 
     @property
     def previous(self) -> str:
-        """Return the text of the memory that the new memory continues, empty if the new one is made
-        from the originals.
+        """Return the text of the memory that the new memory continues. It is empty if the new
+        memory is the first or is made from the originals.
         """
         return "" if self.rebuilt or not self.plan.previous else str(self.plan.previous["summary"])
 
@@ -212,7 +215,9 @@ class Job:
 
     @cached_property
     def ledger(self) -> list[dict[str, Any]]:
-        """Return the ledger lines for queries in the messages read that no earlier record has."""
+        """Return ledger lines for the queries in `reads`, without queries that an earlier record
+        already has.
+        """
         known = {line["message_id"] for line in stored_lines(self.thread.chain)}
         for record in self.thread.chain:
             if record.get("earlier"):  # a merged one has only its newest lines; it knew the others
@@ -226,26 +231,28 @@ class Job:
 
     @property
     def budget(self) -> int:
-        """Return the most tokens that the memory's text may have to pass the gate, 0 if no text
-        could pass. Lines with the user's statements may take `room_for_stated` more.
+        """Return the most tokens of a memory text that can pass the gate, 0 if no text can. Lines
+        with the user's statements may take `room_for_stated` tokens more.
         """
         return self._within(self.plan.summary_budget)
 
     @property
     def room_for_stated(self) -> int:
-        """Return the extra tokens for lines with the user's statements: the part of the pins' share
-        that pins do not use.
+        """Return the extra tokens for lines with the user's statements. They come from the share of
+        tokens that is reserved for pins and that the pins do not use.
         """
         return self._within(self.most_summary) - self.budget
 
     @property
     def most_summary(self) -> int:
-        """Return the most tokens of any summary, however much text it replaces."""
+        """Return the most tokens that a summary may have in any case, even if it replaces a lot of
+        text.
+        """
         return self.plan.summary_budget + self.unused_by_pins
 
     @cached_property
     def unused_by_pins(self) -> int:
-        """Return the tokens of the pins' share that are unused after this compaction."""
+        """Return how many of the tokens reserved for pins stay unused after this compaction."""
         said = [message for _, message in self.reads]
         pins = [*self.thread.pins, *pins_in_passing(said, self.thread.pins)]
         text = pins_text(current_pins(pins), self.call_config, self.language)
@@ -262,7 +269,7 @@ class Job:
 
     @cached_property
     def room(self) -> int:
-        """Return the tokens that the view has for its text."""
+        """Return the tokens that the view has for the memory's text."""
         return self.empty.memory_bound - self.empty.parts.total - BLOCK_TOKENS
 
     @cached_property
@@ -272,8 +279,8 @@ class Job:
 
     @property
     def remade(self) -> bool:
-        """Return whether the memory is only made again after messages were excluded or included,
-        and covers no new message.
+        """Return whether the new memory covers no new message. It is then only made again because
+        messages were excluded or included.
         """
         return self.plan.start == self.plan.end
 
@@ -284,14 +291,14 @@ class Job:
 
 
 def needs_originals(thread: Thread, call_config: CallConfig) -> bool:
-    """Return whether the next memory must be made from the originals rather than from the one
-    before.
+    """Return whether the next memory must be made from the originals instead of continuing the
+    previous memory.
 
-    It must if a covered message was excluded or included since, or if another strategy wrote the
-    memory before. Topics are different: they read only the originals that they lack, and leave out
-    excluded messages without reading anything. With a model, every `rebuild_every`-th memory is
-    also made from the originals, so that no error is handed on for ever. This is done only while
-    the compacted text fits one window, for each window costs a call.
+    This is so if a covered message was excluded or included since, or if another strategy wrote the
+    previous memory. The strategy `topics` needs originals only if its topics lack messages; it can
+    leave out excluded messages without them. With a model, every `rebuild_every`-th memory is also
+    made from the originals, so that no error is handed on for ever. But this is done only while the
+    compacted text fits one window of the summariser, because each window costs a call.
     """
     record = thread.live[0]
     if record is None:
@@ -314,8 +321,8 @@ def needs_originals(thread: Thread, call_config: CallConfig) -> bool:
 
 
 def must_be_remade(thread: Thread, call_config: CallConfig) -> bool:
-    """Return whether the memory must not be continued. This is so if a message was excluded or
-    included since, or if another strategy wrote the memory.
+    """Return whether the memory must not be continued, because a message that it covers was
+    excluded or included since, or because another strategy wrote the memory.
     """
     record = thread.live[0]
     return record is not None and (
@@ -358,8 +365,8 @@ def compaction_steps(
 
 
 def no_room(job: Job) -> Outcome | None:
-    """Return the outcome if no memory could pass the gate, so that no model is asked for one; else
-    None.
+    """Return the outcome if no memory could pass the gate, so that no model needs to be asked.
+    Return None if a memory could pass.
     """
     if job.budget >= SUMMARY_FLOOR:
         return None
@@ -470,8 +477,10 @@ def _writing(job: Job, draft: Draft) -> Writing:
 
 
 def _pins(job: Job, draft: Draft) -> list[Pin]:
-    """Return the new pins of the messages read, in the order they were said: the draft's pins, and
-    rules said in passing that neither a pin nor a line of the draft repeats.
+    """Return the new pins of the messages in `reads`, in the order they were said.
+
+    They are the draft's pins and the rules that the user said in passing. A rule said in passing is
+    left out if it is already pinned or if the draft repeats it as a rule.
     """
     stored = list(stored_pins(job.thread.chain))
     stored += [edit["pin"] for edit in job.thread.edits if edit["op"] == "pin"]

@@ -1,7 +1,7 @@
 """Choose what to compact before a call that is over the threshold: first results, then rounds.
 
-Results of all rounds but the newest two shrink to their heads, by code. If the view is still about
-as large as the threshold, the oldest rounds become memory as well.
+First, results of all rounds but the newest two shrink to their heads, which needs no model. If the
+view is then still about as large as the threshold, the oldest rounds become memory as well.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,7 +19,7 @@ from longtable.memory.records import BY_CODE, Compaction
 from longtable.memory.view import CallPlan
 
 RESULTS_VERSION = 1
-"""Part of the identity of a compaction of results: raise it if heads change their form."""
+"""Part of the identity of a compaction of results. Raise it if the format of heads changes."""
 NO_MEMORY: Mapping[str, object] = {
     "kind": "results",
     "summary": "",
@@ -35,27 +35,27 @@ NO_MEMORY: Mapping[str, object] = {
     "summary_tokens": 0,
     "policy_version": RESULTS_VERSION,
 }
-"""Values that a compaction of results gives to the fields of a memory."""
+"""Values of the memory fields in the record of a compaction of results, which writes no memory."""
 
 
 @dataclass(frozen=True)
 class DueCompaction:
-    """The compactions to do before the next call. `call_plan` already has the results shrunk."""
+    """The compactions to do before the next call. In `call_plan` the results are already shrunk."""
 
     results: Compaction | None
-    """The compaction that shrinks results, None if none has to."""
+    """The compaction that shrinks results, None if no result has to shrink."""
     plan: CompactionPlan | None
-    """The rounds that become memory, None if that is not needed."""
+    """The rounds that become memory, None if no round has to."""
     call_plan: CallPlan
 
 
 def due_compaction(
     call_plan: CallPlan, breaker: int | None, *, turn: int = 0, time: str = ""
 ) -> DueCompaction | None:
-    """Return the compactions that are due before this call, None if none is.
+    """Return the compactions that are due before this call, None if no compaction is due.
 
-    `breaker`: tokens at which a compaction failed, None if none did. `turn` and `time` go into the
-    record of the results.
+    `breaker`: size of the view in tokens when the last compaction failed or was undone, None
+    otherwise. `turn` and `time` go into the record of the compaction that shrinks results.
     """
     threshold = call_plan.call_config.threshold_tokens
     over = call_plan.parts.total > threshold
@@ -84,16 +84,16 @@ def _waits(call_plan: CallPlan, breaker: int | None) -> bool:
 
 
 def _best(candidates: Sequence[DueCompaction]) -> DueCompaction:
-    """Return the candidate that keeps the most rounds. Of two equal ones, return the first: it
-    leaves more results whole. If no rounds can become memory, return the candidate that shrinks the
-    most.
+    """Return the candidate that keeps the most rounds. If two keep the same number, return the
+    first, because it leaves more results whole. If in no candidate rounds become memory, return the
+    last candidate, because it shrinks the most results.
     """
     with_plan = [(due.plan.end, place) for place, due in enumerate(candidates) if due.plan]
     return candidates[min(with_plan)[1]] if with_plan else candidates[-1]
 
 
 def _without_idle_results(due: DueCompaction, before: CallPlan) -> DueCompaction:
-    """Leave out the compaction of results if the memory covers all those results anyway."""
+    """Leave out the compaction of results if the new memory covers all shrunk results anyway."""
     if due.plan is None or due.call_plan.thread.live_results[1] > due.plan.end:
         return due
     plan = replace(due.plan, tokens_before=before.parts.total)
@@ -101,8 +101,8 @@ def _without_idle_results(due: DueCompaction, before: CallPlan) -> DueCompaction
 
 
 def _results_compactions(call_plan: CallPlan, turn: int, time: str) -> Iterator[Compaction]:
-    """Yield the compactions that could shrink results now. The first spares the results of the
-    newest two rounds, the second those of the newest round only.
+    """Yield the compactions that could shrink results now. The first keeps the results of the
+    newest two rounds with results whole, the second only those of the newest round with results.
     """
     thread = call_plan.thread
     start = thread.live[1]
@@ -115,7 +115,7 @@ def _results_compactions(call_plan: CallPlan, turn: int, time: str) -> Iterator[
 
 
 def _record(call_plan: CallPlan, end: int, turn: int, time: str) -> Compaction:
-    """Return the compaction that shrinks the results before a place."""
+    """Return the compaction that shrinks the results before the message at index `end`."""
     thread = call_plan.thread
     known = max(thread.live[1], thread.live_results[1])
     fresh = thread.messages[known:end]

@@ -15,32 +15,32 @@ class Sizes:
 
     summary: int
     replaced: int
-    """Size of the text it replaces: the compacted messages and the memory before."""
+    """Size of the text that the memory replaces: the compacted messages and the previous memory."""
     view: int
-    """The whole next call with it: system, tools, memory, messages."""
+    """Size of the whole next call with the new memory: system, tools, memory, messages."""
     view_before: int
     budget: int
-    """The threshold: the view must be under it if the memory decides that."""
+    """The threshold. The view may not be over it, unless the parts in `kept` alone fill it."""
     kept: int
     """Size of the parts that every view holds: system, tools, newest rounds."""
     summary_budget: int
-    """Most tokens a summary may have."""
+    """Most tokens that the summary may have."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Candidate:
-    """A memory that asks to be accepted."""
+    """A new memory as the gate judges it."""
 
     summary: str
     sizes: Sizes
     margin: float
-    """The share by which it must be smaller than the text it replaces."""
+    """The share by which the summary must be smaller than the text that it replaces."""
     missing_pins: Sequence[str] = ()
-    """Pins within budget that the block does not hold word for word."""
+    """Pins that fit the budget for pins, but that the memory block does not hold word for word."""
     unknown_citations: Sequence[int] = ()
     """Cited numbers that no message of the transcript has."""
     pairs_valid: bool = True
-    """Whether each call of the view has exactly its answers."""
+    """Whether each tool call of the view has exactly its answers."""
 
 
 def objections(candidate: Candidate) -> list[Reason]:

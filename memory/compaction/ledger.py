@@ -1,5 +1,5 @@
-"""The query ledger: one line for each query that ran, made by code from tool messages. This module
-also renders it for the view.
+"""The query ledger: one line for each query that ran, made by code from tool messages, and its text
+for the view.
 """
 
 import json
@@ -28,12 +28,12 @@ Json = Any
 
 @dataclass(frozen=True)
 class LedgerLine:
-    """One query that ran. `sql` as the engine ran it, `message_id` of the tool message with its
-    result.
+    """One query that ran.
 
-    `tables`: the tables it read, as the database reports. `rows`: the row count of the result.
-    `figures`: its first key figures, in short form. `handle`: where the full result is kept, "" if
-    nowhere.
+    `sql`: the SQL as the engine ran it. `tables`: the tables that the query read, as the database
+    reports them. `rows`: the row count of the result. `figures`: the first figures of the result,
+    in short form. `handle`: where the full result is kept, "" if nowhere. `message_id`: id of the
+    tool message with the result.
     """
 
     turn: int
@@ -47,21 +47,21 @@ class LedgerLine:
     message_id: str = ""
 
     def as_json(self) -> dict[str, Any]:
-        """Return plain JSON."""
+        """Return the line as plain JSON."""
         return {**asdict(self), "tables": list(self.tables), "columns": list(self.columns)}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> "LedgerLine":
-        """Read the JSON that `as_json` wrote, now or in an earlier version, which also had
-        filters.
+        """Read the JSON that `as_json` wrote. The field for filters in JSON of an earlier version
+        is ignored.
         """
         lists = {name: tuple(data[name]) for name in ("tables", "columns")}
         return cls(**{**{name: data[name] for name in cls.__dataclass_fields__}, **lists})
 
 
 def ledger_lines(messages: Sequence[BaseMessage]) -> list[LedgerLine]:
-    """Return a line for each query in the messages that ran, in order. The same SQL counts once per
-    round.
+    """Return a line for each query that ran, in the order of the messages. The same SQL gives one
+    line per round.
 
     Failed calls, recalled messages and answers that are no query results give no line.
     """
@@ -124,7 +124,7 @@ def _row_count(answer: Mapping[str, Json], rows: Sequence[object]) -> int:
 
 
 def _answer(text: str) -> dict[str, Json] | None:
-    """Return the JSON of a query's answer, None if a message is something else or was cut."""
+    """Return the JSON of a query's answer, None if the text is something else or was cut."""
     if not text.lstrip().startswith("{"):
         return None
     try:
@@ -143,8 +143,8 @@ def _list(value: Json) -> list[Json]:
 
 
 def figures_of(columns: Sequence[str], rows: Sequence[Sequence[Json]]) -> str:
-    """Return the first figures of a result: "count=6200, avg=3.4" for a single row, or those of the
-    first three rows if there are several.
+    """Return the first cells of a result as short text. A single row gives "count=6200, avg=3.4";
+    several rows give the first three, such as "Oslo/12; Bergen/7".
     """
     if not rows:
         return ""
@@ -173,8 +173,8 @@ def _clip(text: str, chars: int) -> str:
 
 
 FRESH = 4
-"""Number of newest lines that keep their figures while older lines can still go. Follow-up
-questions are mostly about these.
+"""Number of newest lines that keep their figures as long as an older line can be shortened instead.
+Follow-up questions are mostly about these lines.
 """
 
 HEADING = {
@@ -216,13 +216,13 @@ _SQL = "SQL: "
 def fit_ledger(
     lines: Sequence[LedgerLine], budget: int, count: Callable[[str], int], language: str = "en"
 ) -> tuple[list[LedgerLine], int]:
-    """Return the lines that fit `budget` tokens with the heading, in order, and how many were
-    dropped.
+    """Return the lines that fit `budget` tokens together with the heading, in order, and how many
+    were dropped.
 
     A line that alone is over the budget is dropped first. Then older lines lose their figures,
     oldest first. Then older lines are dropped, oldest first. The newest four lose their figures or
-    are dropped only if no other line is left. Lines that are too old to stay are not tokenized: to
-    count all 190 lines of a long thread three times a turn took a third of the turn's time.
+    are dropped only if no other line is left. Lines that are too old to stay are not tokenized,
+    because counting all 190 lines of a long thread three times took a third of a turn's time.
     """
     room = budget - count(HEADING[language]) - 1
     costs = (_cost(line, count) for line in reversed(lines))
@@ -253,8 +253,8 @@ def fit_ledger(
 def _shortened(
     lines: Sequence[LedgerLine], room: int, count: Callable[[str], int]
 ) -> list[LedgerLine]:
-    """Return the lines that fit the room. First the oldest lines lose their figures, then the
-    oldest are dropped.
+    """Return the lines that fit `room` tokens. First lines lose their figures, oldest first; then
+    lines are dropped, oldest first.
     """
     costs = [(_cost(line, count), _cost(_bare(line), count), 0) for line in lines]
     levels = levels_that_fit(len(lines), 2, lambda levels: sum(map(getitem, costs, levels)) <= room)
@@ -280,8 +280,8 @@ def render_ledger(lines: Sequence[LedgerLine], language: str, left_out: int = 0)
 
 
 def ledger_in(text: str) -> list[LedgerLine]:
-    """Read the lines of `render_ledger` back: turn, question, rows, handle, figures, tables and the
-    exact SQL.
+    """Return the lines in a text that `render_ledger` made, each with turn, question, rows, handle,
+    figures, tables and the exact SQL.
     """
     return [line for raw in text.split("\n") if (line := _read(raw))]
 

@@ -1,9 +1,9 @@
-"""Merge the older compactions of a long thread into one, so that the data stored by a turn do not
-grow with their number.
+"""Merge the older compactions of a long thread into a single compaction, so that the data stored by
+a turn do not grow with the number of compactions.
 
 The merged compaction holds all that later memories need: the newest text, the pins, the newest
-lines of the ledger, and the topics as they are now. The original compactions retire to a store, as
-compacted messages do.
+lines of the ledger, and the topics as they are now. The original compactions move to a store (they
+retire), as compacted messages do.
 """
 
 from collections.abc import Sequence
@@ -19,21 +19,23 @@ from longtable.memory.thread import Thread
 from longtable.memory.topics.topics import Topic, current, topics_of
 
 MERGE_AT = 24
-"""Compactions in the state at which the older ones are merged."""
+"""If the state holds this many compactions, the older ones are merged."""
 KEEP = 8
-"""Newest compactions that stay as they are, and can be undone."""
+"""Number of newest compactions that are not merged, so that they can be undone."""
 MOST_PINS = 400
-"""Most pins of a merged compaction. If there are more, ended pins go first, then the oldest. Pins
-made by hand are kept elsewhere and do not count.
+"""Most pins of a merged compaction. If there are more, all ended pins are dropped, then the oldest.
+Pins made by hand are kept elsewhere and do not count.
 """
 MOST_IDS = 100
-"""Newest message ids that a topic of a merged compaction holds."""
+"""Most message ids that a topic of a merged compaction holds: its newest ones."""
 
 
 @dataclass(frozen=True)
 class Merge:
-    """A merge: the compactions that retire now, the place of the first among all that ever retired
-    (from 1), and the compaction that replaces them.
+    """A merge of compactions.
+
+    `retired`: the compactions that retire now. `first`: number of the first of them among all
+    compactions that ever retired, from 1. `record`: the compaction that replaces them.
     """
 
     first: int
@@ -42,8 +44,8 @@ class Merge:
 
 
 def merge_of(thread: Thread, call_config: CallConfig) -> Merge | None:
-    """Return the merge that is due. None if there are few compactions, or if the thread retires
-    nothing.
+    """Return the merge that is due, else None. No merge is due while there are few compactions, or
+    if the policy retires nothing (`retire_after` is None).
     """
     if call_config.policy.retire_after is None or len(thread.compactions) < MERGE_AT:
         return None
@@ -70,8 +72,8 @@ def _merge_of_memories(thread: Thread, call_config: CallConfig) -> Merge | None:
 
 
 def _merge_of_results(thread: Thread) -> Merge | None:
-    """Return the merge of the older compactions of results: the newest one that applies, as it
-    includes the others.
+    """Return the merge of the older compactions of results, None if they are too few. The newest of
+    them that applies replaces the rest, because it also shrinks all results that these shrank.
     """
     old = [record for record in thread.compactions if is_results(record)][:-KEEP]
     retired = [record for record in old if "merged" not in record]
@@ -135,8 +137,8 @@ def _pins(chain: Sequence[Compaction]) -> list[dict[str, Any]]:
 
 
 def unmerged(retired: Sequence[Compaction], records: Sequence[Compaction]) -> list[Compaction]:
-    """Return all compactions that a thread ever had, in order: first the retired ones, then those
-    in its state except merged ones.
+    """Return all compactions that a thread ever had, in order. `retired` come first; `records` are
+    the compactions in the state, of which merged ones are left out.
     """
     return [*retired, *(record for record in records if "merged" not in record)]
 

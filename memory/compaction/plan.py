@@ -1,4 +1,4 @@
-"""Which rounds to compact now, and how much room their memory has."""
+"""Decide which rounds to compact now, and how much room their memory has."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -18,29 +18,32 @@ from longtable.memory.records import Compaction
 from longtable.memory.view import CallPlan
 
 FREE_ROUNDS = 3
-"""Number of further rounds that a view has room for after a compaction. Without that room the next
-turn would compact again. A compaction ahead of a turn leaves room for one more, that turn's own
-round.
+"""Number of further rounds that must fit into the view after a compaction. Without that room the
+next turn would compact again. A compaction ahead of a turn leaves room for one round more: that of
+the coming turn.
 """
 ENOUGH = 0.95
-"""Share of the threshold. No summary is made if a view is below this after its results have shrunk,
-unless one is cheaper ahead of a turn.
+"""Share of the threshold. If shrinking results brings a view below this share, no summary is made,
+unless a summary is cheaper ahead of a turn.
 """
 FULL = 0.9
-"""Share of the threshold. `keep_messages` stay only if they leave the view below this."""
+"""Share of the threshold. The policy's `keep_messages` is ignored if it would leave the view above
+this share.
+"""
 WORTH = 1 / 12
-"""Smallest text worth a compaction, as a share of the trigger that fired. Without this minimum, a
-system prompt, tools and newest round that alone are over the trigger would ask for a summary of
-next to nothing every turn. After a compaction failed, the next waits for the same amount of new
-text.
+"""Smallest text worth a compaction, as a share of the trigger that fired.
+
+Without this minimum, a thread whose system prompt, tools and newest round alone are over the
+trigger would make a summary of almost nothing every turn. After a failed compaction, the next
+attempt waits for the same amount of new text.
 """
 LITTLE = BLOCK_TOKENS + SUMMARY_FLOOR
 """Fewest tokens for a thread's first compaction. With fewer, no memory would be smaller than the
 text it replaces.
 """
 MIN_NEW_MESSAGES = 4
-"""Fewest new messages between one compaction and the next: two rounds, because less is not worth a
-summary call. A view over the threshold does not wait.
+"""Fewest new messages between one compaction and the next: two rounds, because fewer are not worth
+a summary call. A view over the threshold is compacted without waiting for them.
 """
 RECENT = 3
 """Number of newest rounds from which the size of the next round is estimated."""
@@ -53,8 +56,8 @@ a person asked.
 
 @dataclass(frozen=True)
 class CompactionPlan:
-    """The messages to compact: live messages `start` to `end`. Token counts are of the next
-    call.
+    """The messages to compact: those of the thread from index `start` up to `end`. Token counts
+    are as in the next call.
     """
 
     start: int
@@ -65,7 +68,7 @@ class CompactionPlan:
     summary_budget: int
     """Most tokens the summary may have."""
     ledger_budget: int
-    """Most tokens the query ledger may have beside it."""
+    """Most tokens that the query ledger may have beside the summary."""
     trigger: int
     """Tokens of the trigger that fired; if a person asked, the tokens of the whole call."""
 
@@ -79,17 +82,21 @@ class CompactionPlan:
 def plan_compaction(
     call_plan: CallPlan, when: When = "due", *, over: bool = False
 ) -> CompactionPlan | None:
-    """Return what to compact now, oldest rounds first, or None when nothing is due or nothing can
+    """Return what to compact now, oldest rounds first. Return None if nothing is due or nothing can
     be compacted.
 
-    Due: the view is over the threshold (`over`: it was before results shrank), or one of the
-    policy's triggers is met. Ahead: the view would be over the threshold with one more round like
-    the newest few, even after every whole result in it shrank. The thread must have `min_messages`,
-    and `MIN_NEW_MESSAGES` since the last compaction; a view over the threshold does not wait. The
-    minimum size of a compaction does not apply if the view would not fit the limit at all, after a
-    provider's overflow (`call_config.ceiling`), or if a person asked. If the memory holds text that
-    was excluded since, it is made again ahead of the next turn, or when asked, with no new message
-    compacted. The newest round is never compacted.
+    `when="due"`: a compaction is due if the view is over the threshold or meets one of the policy's
+    triggers. `over` says that the view was over the threshold before its results shrank.
+    `when="ahead"`: a compaction is due if the view would be over the threshold with one more round
+    like the newest few, even after all whole results in the view shrank.
+
+    The thread must have `min_messages`, and `MIN_NEW_MESSAGES` since the last compaction, unless
+    the view is over the threshold or a person asked. The compacted text must have a minimum size,
+    unless the view would not fit the limit at all, the provider reported an overflow
+    (`call_config.ceiling`), or a person asked. The newest round is never compacted.
+
+    If the memory holds text that was excluded since, the memory is made again ahead of the next
+    turn, or if a person asks, even if no new message is compacted.
     """
     call_config = call_plan.call_config
     thread = call_plan.thread
@@ -134,8 +141,8 @@ def rounds_to_keep(
     a full memory, at most `keep_rounds`.
 
     `sizes`: tokens of each round as the view shows it, oldest first. A future round is assumed to
-    have the mean size of the newest three with whole results. At least one stays, and
-    `keep_messages` if they fit.
+    have the mean size of the newest three rounds, with their results whole. At least one round
+    stays, and, if they fit, enough rounds to hold the policy's `keep_messages`.
     """
     call_config = call_plan.call_config
     policy = call_config.policy
@@ -159,8 +166,8 @@ def rounds_to_keep(
 
 
 def _room(call_config: CallConfig, beside: int) -> int:
-    """Return the tokens that rounds may take beside a memory of this size without triggering a
-    compaction.
+    """Return the tokens that rounds may take without triggering a compaction. `beside`: tokens of
+    the memory.
     """
     room = call_config.threshold_tokens - call_config.around_tokens - beside
     trigger = call_config.policy.trigger_tokens
@@ -177,8 +184,8 @@ def _rounds_of_messages(rounds: Sequence[Sequence[BaseMessage]], messages: int) 
 
 
 def _shown_tokens(call_plan: CallPlan, messages: Sequence[BaseMessage]) -> int:
-    """Return the tokens of a round as the view shows it: results shrunk, excluded messages left
-    out.
+    """Return the tokens of a round as the view shows it: with heads in place of shrunk results, and
+    without excluded messages.
     """
     excluded = call_plan.thread.excluded
     sent = [message for message in messages if message.id not in excluded]
@@ -187,8 +194,8 @@ def _shown_tokens(call_plan: CallPlan, messages: Sequence[BaseMessage]) -> int:
 
 
 def _is_too_soon(call_plan: CallPlan) -> bool:
-    """Return whether the thread has too few messages, or too few new ones, for a summary that can
-    still wait.
+    """Return whether the thread has too few messages, or too few since the last compaction, to be
+    summarised already.
     """
     thread = call_plan.thread
     record, start = thread.live
@@ -219,8 +226,8 @@ def _trigger(call_plan: CallPlan, when: When, over: bool) -> int:
 
 
 def _next_is_over(call_plan: CallPlan) -> bool:
-    """Return whether one more round like the newest few would need a summary, even after results
-    shrank. That round's answer is not counted, because no call of the round contains it.
+    """Return whether one more round like the newest few would make a summary necessary, even after
+    results shrank. The answer of that round is not counted, because no call of the round has it.
     """
     coming = _coming(call_plan, with_answer=False)
     threshold = call_plan.call_config.threshold_tokens
@@ -283,8 +290,8 @@ def _coming(call_plan: CallPlan, *, with_answer: bool = True) -> int:
 
 
 def _beside_summary(call_plan: CallPlan) -> tuple[int, int]:
-    """Return the tokens of the pins and of the whole query ledger once all uncompacted rounds are
-    compacted.
+    """Return the tokens of the pins, and the tokens that the whole query ledger would have if all
+    rounds were compacted.
     """
     thread = call_plan.thread
     call_config = call_plan.call_config

@@ -1,8 +1,9 @@
 """Shrink results of tools to their heads: columns, row count, the first rows, and the handle or
 message number that brings the rest back.
 
-Code does this, in the view alone: the transcript, the summariser and the query ledger keep the
-whole results. A compaction of `kind: "results"` says up to which message results are shrunk.
+This needs no model. It changes only the view: the transcript, the summariser and the query ledger
+keep the whole results. The record of a compaction of `kind: "results"` names a message in `to_id`:
+results are shrunk up to this message.
 """
 
 import hashlib
@@ -28,15 +29,18 @@ MOST_HEAD_CHARS = 1_500
 WORTH = 0.8
 """A head replaces a result only if it is at most this share of the result's size."""
 ROUNDS_WHOLE = (2, 1)
-"""How many of the newest rounds with a result keep it whole: two, or one if two do not fit."""
+"""How many of the newest rounds with results keep their results whole: two, or one if two do not
+fit.
+"""
 COLUMNS = ("columns", "rows", "row_count", "total", "handle", "page", "pages", "column_count")
-"""Fields of a query's answer that its head keeps; the call beside it has the SQL."""
+"""Fields of a query's answer that the head keeps. The SQL is not among them: the tool call has it.
+"""
 _SEPARATOR = re.compile(r"[\s|:+=-]+")
 
 
 def is_result(message: BaseMessage) -> bool:
-    """Return whether a message is a tool result that has a smaller head. A description of tables
-    does not count: it holds no rows, and the model would ask for it again.
+    """Return whether a message is a tool result that a head would make smaller. False for a
+    description of tables: it holds no rows, and the model would ask for it again.
     """
     if not isinstance(message, ToolMessage) or DESCRIBED in marks_of(message):
         return False
@@ -44,8 +48,8 @@ def is_result(message: BaseMessage) -> bool:
 
 
 def head_of(message: BaseMessage, number: int) -> BaseMessage:
-    """Return a result with its head as text, any other message as it is. `number`: its place in the
-    transcript, from 1.
+    """Return a result with its head in place of its text. Any other message is returned unchanged.
+    `number`: the message's place in the transcript, from 1.
     """
     text = head_text(str(message.text), number) if is_result(message) else None
     return message if text is None else message.model_copy(update={"content": text})
@@ -71,9 +75,11 @@ def shrunk(messages: Sequence[BaseMessage], numbers: dict[str | None, int]) -> l
 def ends_of_whole_rounds(
     messages: Sequence[BaseMessage], excluded: Collection[str] = ()
 ) -> list[int]:
-    """Return the places before which results may shrink, one for each of `ROUNDS_WHOLE`.
+    """Return the indices before which results may shrink, one for each number of rounds in
+    `ROUNDS_WHOLE`; 0 if there are not so many rounds with results.
 
-    A round without a result does not count: a "thanks" would turn the last result into a head.
+    A round without a result does not count. Otherwise a mere "thanks" would make the last result
+    shrink.
     """
     places: list[int] = []
     start = len(messages)
@@ -121,7 +127,7 @@ def _json_of(text: str) -> Any:
 
 
 def _query_head(answer: dict[str, Any], recalled: str) -> str:
-    """Return a query's answer with its first rows: JSON, as the whole one."""
+    """Return a query's answer as JSON with only its first rows."""
     handle = answer.get("handle")
     source = f'fetch_result("{handle}")' if isinstance(handle, str) and handle else recalled
     shown: list[Any] = answer["rows"][:HEAD_ROWS]
@@ -147,7 +153,9 @@ def _rows_head(lines: Sequence[str], heads: int, recalled: str) -> str:
 
 
 def _within(rows: list[Any], written: Callable[[], str]) -> str:
-    """Return the text of the rows, with fewer rows until it is short enough."""
+    """Return the text that `written` makes of `rows`. Rows are removed from the end of the list
+    until the text is short enough; one row stays.
+    """
     while len(written()) > MOST_HEAD_CHARS and len(rows) > 1:
         rows.pop()
     return written()

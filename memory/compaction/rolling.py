@@ -1,5 +1,5 @@
-"""The strategy `rolling`: one summary, continued at each compaction, by the summariser or without a
-model.
+"""The strategy `rolling`: one summary that each compaction continues, written by the summariser or,
+without a model, by code.
 """
 
 from collections.abc import Callable, Generator, Sequence
@@ -40,15 +40,15 @@ from longtable.memory.summary.summary_text import (
 
 TRIES = 2
 OVERFLOWS = 3
-"""How often the window is halved when the summariser itself says that its input is too long."""
+"""How often the window is halved if the summariser's provider says that the input is too long."""
 WINDOW_SHARE = 0.85
 """Share of the summariser's window that its prompt, input and answer may fill. The rest is a
 margin, because the summariser's tokenizer may count differently.
 """
 PIN_ROOM = 200
-"""Tokens for the pins that its answer may name besides the summary."""
+"""Tokens for the pins that the summariser's answer may name besides the summary."""
 PIN_LINE = 24
-"""Tokens of a pin's line beside its text."""
+"""Tokens of a pin's line without the pin's text."""
 MARK_TOKENS = 24
 """Room for the mark that says which part of a long message a piece is."""
 FALLBACK_NOTE = "written without a model: questions, answers, rules; the rest is in the transcript"
@@ -56,7 +56,9 @@ FALLBACK_NOTE = "written without a model: questions, answers, rules; the rest is
 
 @dataclass(frozen=True)
 class Rolling:
-    """Previous summary + newly compacted rounds; the summariser twice, then the fallback."""
+    """Write the summary from the previous summary and the newly compacted rounds. The summariser
+    has two tries; then code writes a fallback.
+    """
 
     name: str = ROLLING
 
@@ -90,7 +92,7 @@ class Rolling:
 
 
 def _draft_by_code(job: Job, mark: Callable[[str], str]) -> Draft:
-    """Return the memory that needs no model."""
+    """Return the memory that code writes, without a model."""
     rules = _rules_before(job)
     standing = _standing(job)
     sections = carried_on(sections_of(job.previous), rules, standing, job.language)
@@ -109,8 +111,11 @@ def _draft_by_code(job: Job, mark: Callable[[str], str]) -> Draft:
 
 
 def _rules_before(job: Job) -> str:
-    """Return the text of the memory before, whose preferences and constraints the new memory
-    carries on even if it is made from the originals. Lines on messages excluded since are left out.
+    """Return the text of the previous memory, without lines on messages excluded since. It is empty
+    if there is none, or if another strategy wrote it.
+
+    The new memory carries on the preferences and constraints in this text, even if it is made from
+    the originals.
     """
     before = job.plan.previous
     if before is None or before.get("strategy", ROLLING) != ROLLING:
@@ -119,7 +124,9 @@ def _rules_before(job: Job) -> str:
 
 
 def _standing(job: Job, new_pins: Sequence[Pin] = (), ends: Sequence[PinEnd] = ()) -> Standing:
-    """Return which rules have ended and which the view shows, with the draft's pins included."""
+    """Return which rules have ended and which rules the view shows. `new_pins` and `ends` are those
+    of the draft.
+    """
     live = _live_pins(job, ends)
     live_ids = {pin.id for pin in live}
     stored = map(Pin.from_json, stored_pins(job.thread.chain))
@@ -132,15 +139,16 @@ def _standing(job: Job, new_pins: Sequence[Pin] = (), ends: Sequence[PinEnd] = (
 
 
 def _live_pins(job: Job, ends: Sequence[PinEnd]) -> list[Pin]:
-    """Return the thread's pins that have not ended."""
+    """Return the thread's pins that still hold after these ends."""
     ended = {end["pin"] for end in ends}
     return [pin for pin in current_pins(job.thread.pins) if pin.id not in ended]
 
 
 def _shown_by_pins(job: Job, new_pins: Sequence[Pin] = (), ends: Sequence[PinEnd] = ()) -> Skip:
-    """Return a function that says whether pins of the next view hold a sentence word for word.
+    """Return a function that returns True if a pin of the next view holds a sentence word for word.
 
-    Remarks do not count: they are the first pins to go, and may take back a rule that stays.
+    Remarks (see `is_remark`) do not count as pins here: they are the first to be left out of a
+    view, and may take back a rule that stays.
     """
     passing = pins_in_passing([message for _, message in job.reads], job.thread.pins)
     pins = [*_live_pins(job, ends), *new_pins, *passing]
@@ -157,8 +165,9 @@ def _shown_by_pins(job: Job, new_pins: Sequence[Pin] = (), ends: Sequence[PinEnd
 def _summarise(
     job: Job, window: int, reason: str, mark: Callable[[str], str]
 ) -> Generator[Request, object, Draft | Exception]:
-    """Ask for the summary. If the input is longer than the window, send it in parts, and merge each
-    part into the memory so far.
+    """Ask the summariser for the summary, and return a draft, or the exception of a failed request.
+    If the input is longer than the window, send it in parts; each answer continues the summary of
+    the parts before.
     """
     summary = job.previous
     rules = _rules_before(job)
@@ -226,12 +235,12 @@ def _request(job: Job, summary: str, part: list[str], reason: str) -> Request:
 
 
 def split_input(job: Job, window: int, reason: str = "") -> list[list[str]]:
-    """Split the summariser's input, one text for each message, into parts that fit its window
-    beside prompt, memory and answer.
+    """Split the summariser's input into parts. A part is a list of texts, one for each message.
+    Each part fits the summariser's window together with prompt, memory and answer.
 
-    A single part must fit beside the present memory. If there are several, each must fit beside a
-    memory that may have grown to its budget. A message longer than a part is cut into marked
-    pieces, and no word of it is left out.
+    A single part must fit beside the present memory. If there are several parts, each must fit
+    beside a memory that may have grown to its budget. A message longer than a part is cut into
+    marked pieces, so that no word of it is left out.
     """
     count = job.call_config.counter.text
     around = job.call_config.counter.messages(_request(job, "", [], reason))

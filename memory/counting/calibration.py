@@ -1,5 +1,5 @@
-"""Calibration of a thread to its provider: tokens reported per token counted, and the limit that an
-error named.
+"""Calibration of a thread to its provider: tokens that the provider reports per token that we
+count, and the input limit that an error of the provider named.
 """
 
 import statistics
@@ -15,13 +15,13 @@ ignored.
 LOWEST = 0.5
 
 HIGHEST = 3.0
-"""Bounds of the ratio. Against o200k_base, on 13 kinds of text in nine languages: 0.6 (Qwen 3.5,
-Thai) to 2.7 (cl100k, Hindi).
+"""`LOWEST` and `HIGHEST` are the bounds of the ratio. Compared to o200k_base, other tokenizers gave
+0.6 (Qwen 3.5, Thai) to 2.7 (cl100k, Hindi) times the tokens, on 13 kinds of text in nine languages.
 """
 
 IMPLAUSIBLE = 2.0
-"""A reading that is this many times outside the bounds is not about this call alone, and is not
-used.
+"""A reading more than this many times above `HIGHEST` or below `LOWEST` cannot be about this call
+alone. It is not used.
 """
 
 LEAST_COUNTED = 300
@@ -36,22 +36,23 @@ READINGS = 3
 
 @dataclass(frozen=True)
 class Calibration:
-    """A thread's knowledge of its provider: tokens reported per token counted, and the limit that
-    an error named.
+    """A thread's knowledge of its provider: tokens reported per token counted, and the input limit
+    that an error of the provider named.
 
     A reading is the reported input tokens divided by the tokens counted for the same call. The
     ratio follows the last three readings. It rises at once, but at most to 1.5 times their median.
-    The rest of a larger jump waits for a second reading: a tokenizer's count does not double from
-    one call to the next, but that of a server that adds up several calls does. The ratio falls with
-    the median. So one wild reading raises it by at most half, and the next good one corrects it.
-    Slow decay, the usual way, would hold one wrong report against a thread for many turns.
+    A larger jump needs a second reading. The reason: a tokenizer's ratio does not double from one
+    call to the next, but the report of a server that adds up several calls may. The ratio falls
+    with the median. So one wild reading raises the ratio by at most half, and the next good reading
+    corrects it. Slow decay, the usual way, would hold one wrong report against a thread for many
+    turns.
     """
 
     ratio: float = 1.0
     samples: int = 0
-    """Readings taken in, ever."""
+    """Number of all readings that were used so far."""
     limit: int | None = None
-    """Tokens, from a provider's error; see
+    """The input limit in tokens that an error of the provider named, None if none has. See
     `longtable.nodes.calling.provider_errors.learned_limit`.
     """
     recent: tuple[float, ...] = ()
@@ -66,10 +67,10 @@ class Calibration:
         """Return the calibration after a call of `counted` tokens whose answer has this
         `usage_metadata`.
 
-        It is unchanged if the usage teaches nothing: it is missing, broken or zero, the call is
-        small, or far too few tokens are reported. If far too many are reported (by a server that
-        adds up its calls), the oldest reading is dropped, so that trust wears off while this goes
-        on.
+        The calibration is unchanged if the usage is missing, broken or zero, if the call is small,
+        or if far too few tokens are reported. If far too many are reported (by a server that adds
+        up its calls), the oldest reading is dropped. While such reports go on, all old readings
+        disappear in this way.
         """
         reported = _reported(usage)
         if reported is None or counted < LEAST_COUNTED:
@@ -87,7 +88,7 @@ class Calibration:
         return replace(self._with((*self.recent, reading)[-READINGS:]), samples=self.samples + 1)
 
     def as_json(self) -> dict[str, Any]:
-        """Return it as plain JSON."""
+        """Return the calibration as plain JSON."""
         return {
             "ratio": self.ratio,
             "samples": self.samples,
@@ -97,8 +98,8 @@ class Calibration:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any] | None) -> "Calibration":
-        """Read the JSON that `as_json` wrote. None gives the defaults, and from JSON of a later
-        version only the values that make sense are read.
+        """Read the JSON that `as_json` wrote. None gives the defaults. A value that makes no sense
+        (a later version may write other values) gives its default.
         """
         value = value or {}
         stored = value.get("recent")
@@ -129,11 +130,12 @@ def _count(value: object) -> int | None:
 
 
 def _reported(usage: Mapping[str, Any] | None) -> tuple[int, int] | None:
-    """Return the least and the most input tokens that a report can mean, None if it cannot be used.
+    """Return the least and the most input tokens that a report can mean. Return None if the report
+    cannot be used.
 
-    LangChain's `input_tokens` includes cached ones (OpenAI); some servers leave them out
-    (Anthropic's own protocol). If there are more cached than input tokens, the server certainly
-    leaves them out.
+    In LangChain, `input_tokens` includes cached tokens, as OpenAI reports them. Some servers leave
+    cached tokens out (Anthropic's own protocol). If a report has more cached than input tokens,
+    the server certainly leaves them out.
     """
     if not isinstance(usage, Mapping):
         return None

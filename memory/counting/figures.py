@@ -58,7 +58,9 @@ class Source:
 
 
 BLANK = "\ufffc"
-"""Replaces each character that claims nothing: it is no digit, no letter and no space."""
+"""The character that `mask` writes over parts that claim nothing. It is no digit, letter or
+space.
+"""
 
 _MONTH = (
     r"(?:Jan(?:uary)?|Feb(?:ruary)?|Mar(?:ch)?|Apr(?:il)?|May|June?|July?|Aug(?:ust)?|Sept?(?:ember)?|Oct(?:ober)?|Nov(?:ember)?"
@@ -159,8 +161,8 @@ _PATTERNS = [
 
 
 def mask(text: str, labels: Iterable[str] = ()) -> str:
-    """Return the text with every part that claims nothing blanked out; its length stays the same.
-    `labels` are names from the data.
+    """Return the text with every part that claims no figure blanked out, such as a date, a URL or a
+    list number. The length stays the same. `labels` are names from the data, which claim nothing.
     """
     patterns = [
         re.compile(rf"(?<![A-Za-z0-9.,]){re.escape(label)}(?![A-Za-z0-9])", re.IGNORECASE)
@@ -241,8 +243,8 @@ _COUNTED = re.compile(
 
 
 def figures(text: str, labels: Iterable[str] = ()) -> list[Figure]:
-    """Return the figures that `text` claims, in order; `labels` are names from the data that hold
-    digits.
+    """Return the figures that `text` claims, in order. `labels` are names from the data that hold
+    digits; digits in these names are no figures.
     """
     plain = mask(text[:MOST_CHARS].translate(_PLAIN), labels)
     matches = (match for match in _FIGURE.finditer(plain) if not _is_year(plain, match))
@@ -293,7 +295,9 @@ def _figure(text: str, plain: str, match: re.Match[str]) -> Figure:
 
 
 def _values(raw: str) -> Iterator[tuple[float, int]]:
-    """Yield the ways to read digits with points, commas and blanks: (value, decimals)."""
+    """Yield the ways to read digits with points, commas and blanks, each as (value, number of
+    decimals). "1,234" gives 1234 and 1.234.
+    """
     digits = re.sub("[ ']", "", raw)
     for group, point in (",.", ".,"):
         if re.fullmatch(
@@ -305,8 +309,8 @@ def _values(raw: str) -> Iterator[tuple[float, int]]:
 
 
 def _bounds(value: float, half: float, text: str, match: re.Match[str]) -> tuple[float, float]:
-    """Return the bounds of the numbers that may be written as this figure here: by rounding, and by
-    words such as "about", "over" and "nearly".
+    """Return the lowest and the highest number that this figure may stand for. Rounding and words
+    beside the figure, such as "about", "over" and "nearly", widen the range.
     """
     before = text[max(0, match.start() - 24) : match.start()]
     whole = f"{value:.0f}"
@@ -329,8 +333,8 @@ _NUMBER_CELL = re.compile(
 
 
 def number_in(cell: object) -> float | None:
-    """Return the number in a cell of a result, also if it is kept as text ("2328.60", "53.57%").
-    None for any other cell.
+    """Return the number in a cell of a result, even if it is stored as text ("2328.60", "53.57%").
+    Return None if the cell holds no number.
     """
     if isinstance(cell, str) and len(cell) <= 40 and (match := _NUMBER_CELL.fullmatch(cell)):
         cell = float(match[1].replace(",", ""))

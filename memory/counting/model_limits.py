@@ -1,4 +1,4 @@
-"""The input limit and the tokenizer of a model, by its name."""
+"""Find the input limit and the tokenizer of a model by the model's name."""
 
 import re
 import warnings
@@ -9,7 +9,7 @@ from longtable.base.extras import install_extra
 from longtable.memory.counting.tokenizers import STAND_IN_ENCODING, UNKNOWN_ENCODING, is_installed
 
 NEWEST_ENCODING = "o200k_base"
-"""Encoding of OpenAI's models that tiktoken does not list yet."""
+"""The encoding that is assumed for models of OpenAI that tiktoken does not list yet."""
 
 
 # Input tokens. OpenAI: the providers' model pages as carried by langchain-openai's profiles
@@ -55,7 +55,7 @@ _DATED = re.compile(r"|-\d{4}(-\d{2}-\d{2})?|-latest|-preview")
 
 
 class EncodingFallbackWarning(UserWarning):
-    """A model's own tokenizer is not known; another one counts."""
+    """A model's own tokenizer is not known or not installed; another tokenizer counts."""
 
 
 def model_limit(
@@ -63,8 +63,8 @@ def model_limit(
 ) -> int:
     """Return the input limit in tokens: the setting, else the model's profile, else the table.
 
-    A dated name ("gpt-4o-2024-08-06") counts as its family. Raises `ConfigError` when none of the
-    three knows.
+    A dated name ("gpt-4o-2024-08-06") counts as its family. Raises `ConfigError` if none of the
+    three has a limit.
     """
     if setting is not None:
         return setting
@@ -87,7 +87,7 @@ def model_limit(
 def encoding_name(name: str) -> str:
     """Return the encoding of a model name: tiktoken's, or a tokenizer of the extra `tokenizers`.
 
-    If that is not installed, or the name has neither, another tokenizer estimates the count. A
+    If the model's tokenizer is not installed or not known, another tokenizer estimates the count. A
     warning says so, once for each name.
     """
     import tiktoken.model

@@ -13,11 +13,11 @@ MILLION = 1_000_000
 
 @dataclass(frozen=True, kw_only=True)
 class Price:
-    """The price of one model, for a million tokens each.
+    """The prices of one model, each for a million tokens.
 
-    If tokens read from the provider's prompt cache (`cached`), or written to it, have no price of
-    their own, they cost as much as input tokens. If reasoning tokens have none, they cost as much
-    as output tokens.
+    `cached` is for tokens read from the provider's prompt cache, `cache_write` for tokens written
+    to it; if either is None, these tokens cost as much as input tokens. If `reasoning` is None,
+    reasoning tokens cost as much as output tokens.
     """
 
     input: float
@@ -37,8 +37,8 @@ class Price:
                 )
 
     def of(self, spent: Spent) -> float:
-        """Return the cost of some calls. Tokens of the prompt cache are part of the input,
-        reasoning tokens part of the output.
+        """Return the cost of the calls in `spent`. Tokens of the prompt cache are part of the
+        input, reasoning tokens part of the output.
         """
         cached = self.input if self.cached is None else self.cached
         reasoning = self.output if self.reasoning is None else self.reasoning
@@ -51,16 +51,16 @@ class Price:
 
 
 def price_of(model: str, prices: Mapping[str, Price]) -> Price | None:
-    """Return a model's price: under its own name, else under the longest pattern (`gpt-4o*`) that
-    fits it; None if no entry fits.
+    """Return a model's price. The model's own name comes first, then the longest pattern that
+    matches it, such as `gpt-4o*`. Return None if there is neither.
     """
     fitting = [name for name in prices if name == model or fnmatch.fnmatchcase(model, name)]
     return prices[max(fitting, key=lambda name: (name == model, len(name)))] if fitting else None
 
 
 def price_rows(rows: Iterable[Spent], prices: Mapping[str, Price]) -> list[Spent]:
-    """Return rows of one model each with their cost. If a model has no price, the cost of its calls
-    is unknown, and its row says so.
+    """Return the rows with their cost. Each row must be about one model. If the model has no price,
+    the row's calls are counted in `unpriced` instead.
     """
     priced = ((row, price_of(row.model, prices)) for row in rows)
     return [

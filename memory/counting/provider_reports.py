@@ -35,7 +35,9 @@ def reported(message: AIMessage) -> ReportedTokens | None:
 
 
 def token_count(value: object) -> int | None:
-    """Return a count of tokens, None for any other value: negative, text, NaN, True."""
+    """Return the value as a whole number if it can be a count of tokens. Return None for anything
+    else, such as negative numbers, text, NaN and True.
+    """
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     return (
@@ -83,7 +85,9 @@ def charged(message: BaseMessage) -> float | None:
 
 
 def money(value: object) -> float | None:
-    """Return an amount of money, None for any other value: negative, text, NaN, True."""
+    """Return the value as a float if it can be an amount of money. Return None for anything else,
+    such as negative numbers, text, NaN and True.
+    """
     return (
         float(value)
         if isinstance(value, int | float)

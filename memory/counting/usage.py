@@ -1,4 +1,6 @@
-"""Add up the tokens of a transcript's model calls; estimates are counted apart."""
+"""Add up the tokens of a transcript's model calls. Calls whose tokens are estimates are counted
+separately.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -24,8 +26,8 @@ By = Literal["hour", "day", "month", "thread", "model", "project", "purpose", "v
 FINEST: tuple[By, ...] = ("hour", "day", "month", "thread", "model", "purpose", "voice")
 
 CALL_FIGURES = ("calls", "input", "output", "cached", "reasoning", "cache_written", "estimated")
-"""Figures that a compaction keeps of its summariser's calls. Those of earlier versions lack
-`cache_written`.
+"""Figures that a compaction keeps of its summariser's calls. Compactions written by earlier
+versions lack `cache_written`.
 """
 
 
@@ -36,8 +38,8 @@ class Spent:
     """
 
     day: str
-    """YYYY-MM-DD in UTC; "unknown" if no message says, empty if days were added up. The same holds
-    for thread and model.
+    """YYYY-MM-DD in UTC. It is "unknown" if the messages do not tell the day, and empty if rows of
+    several days were added up. The same holds for `thread` and `model`.
     """
     thread: str
     model: str
@@ -48,12 +50,12 @@ class Spent:
     reasoning: int = 0
     cache_written: int = 0
     estimated: int = 0
-    """Calls without a readable report of the provider: their tokens were counted here."""
+    """Number of calls without a readable report of the provider. Their tokens were counted here."""
     cost: float | None = None
     """In the currency of the price table; None without a table, or if no call's model has a price.
     """
     unpriced: int = 0
-    """Calls of models that the price table does not know: they are not in `cost`."""
+    """Number of calls of models that are not in the price table. `cost` does not include them."""
     project: str = ""
     purpose: str = ""
     """"summary" for calls that wrote memories; empty for calls of turns, or for the sum of both."""
@@ -68,7 +70,7 @@ class Spent:
 
 
 class SummaryCall(ReportedTokens):
-    """One call of a summariser, as its compaction keeps it."""
+    """One call of a summariser, as the record of its compaction keeps it."""
 
     model: str
     calls: int
@@ -81,8 +83,8 @@ def spent_of(
 ) -> list[Spent]:
     """Return the tokens of one thread by day and model, the oldest first.
 
-    `messages`: the transcript. `model`: the name to use if an answer does not tell it. `encoding`:
-    the encoding used for estimates.
+    `messages`: the transcript. `model`: the name to use if an answer does not tell its model.
+    `encoding`: the encoding used for estimates.
     """
     count = counter(encoding)
     calls: list[Spent] = []
@@ -136,8 +138,8 @@ def call_usage(
 
 
 def spent_on(records: Iterable[Mapping[str, Any]], *, thread: str) -> list[Spent]:
-    """Return the usage of the summariser's calls of these compactions, by day and model.
-    Compactions of earlier versions do not record it.
+    """Return the usage of the summariser's calls that made these compactions, by day and model.
+    Compactions written by earlier versions do not record their usage.
     """
     rows: list[Spent] = []
     for record in records:
@@ -159,7 +161,9 @@ def spent_on(records: Iterable[Mapping[str, Any]], *, thread: str) -> list[Spent
 
 
 def added(rows: Iterable[Spent], by: Sequence[By]) -> list[Spent]:
-    """Add rows up by these fields, in their order; the others are empty."""
+    """Add up the rows that agree in the fields `by`. The sums are sorted, and their other text
+    fields are empty.
+    """
     sums: dict[tuple[str, ...], Spent] = {}
     for row in rows:
         key = tuple(str(getattr(row, name)) for name in by)
@@ -178,7 +182,7 @@ def added(rows: Iterable[Spent], by: Sequence[By]) -> list[Spent]:
 
 
 def _times(time: object) -> dict[str, Any]:
-    """Return the hour, day and month of a time."""
+    """Return the hour, day and month of a time in ISO 8601, "unknown" if it is anything else."""
     try:
         hour = datetime.fromisoformat(str(time)).isoformat()[:13]
     except ValueError:

@@ -60,8 +60,8 @@ class Marker:
 def find(text: str) -> Marker | None:
     """Return the first marker of a text.
 
-    Case, blanks and the kind of brackets do not matter. A marker that is not closed ends with its
-    line, one without brackets with its sentence.
+    Case, blanks and the kind of brackets do not matter. A marker whose bracket is not closed ends
+    with its line. A marker without brackets ends with its sentence.
     """
     begun = _BEGINNING.search(text)
     if begun is None:
@@ -72,7 +72,7 @@ def find(text: str) -> Marker | None:
 
 
 def _rest_of(begun: re.Match[str]) -> re.Pattern[str]:
-    """Return the pattern of the part after a marker's beginning: keyword and end."""
+    """Return the pattern of what follows the beginning of a marker: the keyword and the end."""
     if begun["emphasis"] and not begun["ended"]:
         closing = begun["emphasis"][0]
     elif begun["emphasis"] is not None:

@@ -1,11 +1,13 @@
-"""The mark of an accepted message: its turn, its time, its kind. It is not sent to providers."""
+"""The marks of an accepted message: its turn, time, kind and more. They are not sent to
+providers.
+"""
 
 from typing import Any, TypeVar
 
 from langchain_core.messages import BaseMessage
 
 STAMP = "longtable"
-"""Key of the mark in `additional_kwargs`."""
+"""Key of the marks in `additional_kwargs`."""
 
 RECALLED = "recalled"
 """Kind of a message that repeats earlier ones. No compaction treats its words as new."""
@@ -14,34 +16,38 @@ STEERED = "steered"
 """Kind of a message that joined a running turn."""
 
 COLLEAGUE = "colleague"
-"""Kind of a message in a view that holds the answer of another voice of the team."""
+"""Kind of a message that stands for the answer of another voice, in a voice's view."""
 
 EXCLUDED = "excluded"
 """Kind of a message that a person excluded from views, summaries and recall."""
 
 SUMMARY = "summary"
-"""Kind of the message that holds the memory if it is a message of its own; its mark `sources` has
-the range of the compacted messages.
+"""Kind of a message that holds nothing but the memory. Its mark `sources` is the range of the
+compacted messages.
 """
 
 GIVEN = "given"
 """Mark of an answer or a result that a caller handed in. This thread's model did not make it."""
 
 MATERIAL = "material"
-"""Mark of an answer: the tokens that material of context providers needed in its call."""
+"""Mark of an answer. Its value is the number of tokens that the material of context providers
+needed in the answer's call.
+"""
 
 PRIVATE = "private"
-"""Mark of a call and its result that neither other voices of the team nor the summariser
-may see.
+"""Mark of a tool call and of its result. Other voices of the team may not see them; nor may the
+summariser.
 """
 
 POOLED = "pooled"
-"""Mark of an answer or call in a mode that keeps secrets. Its tokens count for the team as a whole,
-because the tokens of each voice could give away its role.
+"""Mark of an answer or tool call in a mode that keeps secrets. The tokens of its model call count
+for the team as a whole, because the tokens of a single voice could give away the voice's role.
 """
 
 TABLES = "tables"
-"""Mark of a query's answer: the tables that it read, for the ledger."""
+"""Mark of the tool message that answers a query. It lists the tables that the query read, and is
+used by the query ledger.
+"""
 
 Marked = TypeVar("Marked", bound=BaseMessage)
 
@@ -53,7 +59,7 @@ def marks_of(message: BaseMessage) -> dict[str, Any]:
 
 
 def mark_of(message: BaseMessage, name: str) -> Any:
-    """Return one of a message's marks, None if it does not have it."""
+    """Return the mark of this name, None if the message does not have it."""
     marks = message.additional_kwargs.get(STAMP)
     return marks.get(name) if isinstance(marks, dict) else None
 
@@ -70,7 +76,7 @@ def kind_of(message: BaseMessage) -> str:
 
 
 def is_recalled(message: BaseMessage) -> bool:
-    """Return whether a message only brings earlier ones back."""
+    """Return whether a message only repeats earlier messages."""
     return kind_of(message) == RECALLED
 
 
@@ -88,7 +94,7 @@ def speaker_of(message: BaseMessage) -> str:
 
 
 def unmarked(message: Marked) -> Marked:
-    """Return the message without marks. Messages from a caller must not set them."""
+    """Return the message without marks. Marks in messages of a caller are forged and removed."""
     if STAMP not in message.additional_kwargs:
         return message
     return message.model_copy(
@@ -99,14 +105,14 @@ def unmarked(message: Marked) -> Marked:
 
 
 def is_copy(message: BaseMessage, known: BaseMessage) -> bool:
-    """Return whether a message is a copy of an accepted one, with the same turn and time."""
+    """Return whether a message is a copy of an accepted message, with the same turn and time."""
     mine = marks_of(message)
     theirs = marks_of(known)
     return all(mine.get(name) == theirs.get(name) for name in ("turn", "time"))
 
 
 def merged(known: Marked, update: Marked) -> Marked:
-    """Merge an update into a message. Fields that the update does not name stay."""
+    """Merge an update into a message. Metadata that the update does not have are kept."""
     extra = {
         **known.additional_kwargs,
         **update.additional_kwargs,
@@ -126,7 +132,7 @@ def merged(known: Marked, update: Marked) -> Marked:
 
 
 def marked(message: Marked, **marks: Any) -> Marked:
-    """Return the message with these marks added to the ones it has."""
+    """Return the message with these marks added to its marks."""
     return message.model_copy(
         update={
             "additional_kwargs": {

@@ -1,4 +1,4 @@
-"""Metadata of a stored message: its author, its cost, and the material that went with its call."""
+"""Metadata of a stored message: its author, its tokens, and the material sent with its call."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -25,7 +25,10 @@ class Reported:
 
 @dataclass(frozen=True, kw_only=True)
 class Passed:
-    """Material that was sent with the call of an answer and not kept. Size in tokens."""
+    """Material of one context provider that was sent with the call of an answer and not kept.
+
+    `tokens` is the size of the material, `ms` the time that the provider took.
+    """
 
     source: str
     tokens: int
@@ -49,16 +52,18 @@ class MessageMetadata:
     model: str
     provider: str
     instead_of: str
-    """If a fallback answered: the model that it replaced."""
+    """If a fallback model answered: the name of the model that it replaced. Otherwise empty."""
     usage: Reported | None
     reasoning: str
     """The model's reasoning, apart from the content."""
     sources: tuple[int, int] | None
-    """Numbers of the first and last message that a summary covers."""
+    """Numbers of the first and last message that this message summarises; None if it is no
+    summary.
+    """
     notice: str
-    """Code of the notice that this message is."""
+    """The notice's code if this message is a notice; otherwise empty."""
     given: bool
-    """Whether a caller handed it in. If so, this thread's model did not make it."""
+    """True if a caller handed the message in, so that this thread's model did not make it."""
     passed: tuple[Passed, ...]
     """Material that context providers added to the call."""
 

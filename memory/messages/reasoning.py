@@ -12,12 +12,14 @@ from longtable.memory.messages.marks import marks_of
 from longtable.memory.messages.rounds import all_calls, split_rounds
 
 REASONING = "reasoning_content"
-"""Key in `additional_kwargs` of a message that is sent with its reasoning, and in the protocol."""
+"""Key of the reasoning in `additional_kwargs` of a message that is sent with its reasoning. The
+protocol uses the same key.
+"""
 MARK = "reasoning"
-"""Mark that keeps it in the transcript."""
+"""Mark that keeps the reasoning in the transcript."""
 
 Sent = Literal["never", "tool_rounds"]
-"""`tool_rounds`: with every answer of a round that called tools."""
+"""When reasoning is sent back. `tool_rounds`: with every answer of a round that called tools."""
 
 ASKED_BACK: Sequence[tuple[str, Sent]] = (
     (r"deepseek-?(r1|reasoner-?(0120|0528))", "never"),
@@ -26,11 +28,11 @@ ASKED_BACK: Sequence[tuple[str, Sent]] = (
     (r"kimi-.*thinking|kimi-k2\.[5-9]|kimi-k[3-9]", "tool_rounds"),
     (r"glm-(4\.[6-9]|[5-9])", "tool_rounds"),
 )
-"""The first pattern found in a model's name decides."""
+"""When a model wants its reasoning back. The first pattern found in the model's name decides."""
 
 
 def reasoning_sent(model: str) -> Sent:
-    """Return when a model wants its reasoning back, by its name."""
+    """Return when a model wants its reasoning sent back. The model's name decides."""
     return next(
         (sent for pattern, sent in ASKED_BACK if re.search(pattern, model, re.IGNORECASE)), "never"
     )
@@ -44,7 +46,7 @@ def reasoning_of(message: BaseMessage) -> str:
 
 
 def separate_reasoning(message: BaseMessage) -> str:
-    """Return the reasoning that came with an answer beside its content."""
+    """Return the reasoning that stands beside the content of an answer, "" if there is none."""
     return text_or_empty(message.additional_kwargs.get(REASONING))
 
 
@@ -56,7 +58,7 @@ def streamed_reasoning(message: BaseMessage) -> str:
 
 
 def without_reasoning(message: BaseMessage) -> BaseMessage:
-    """Return an answer without the reasoning beside its content."""
+    """Return an answer without the reasoning that stands beside its content."""
     if REASONING not in message.additional_kwargs:
         return message
     return message.model_copy(
@@ -69,7 +71,7 @@ def without_reasoning(message: BaseMessage) -> BaseMessage:
 
 
 def with_reasoning(messages: Sequence[BaseMessage], sent: Sent) -> list[BaseMessage]:
-    """Return a call's messages with the reasoning its model wants back."""
+    """Return the messages of a call with the reasoning that the model wants sent back."""
     if sent == "never":
         return list(messages)
     result: list[BaseMessage] = []
@@ -126,8 +128,8 @@ answer.
 
 
 class ThinkTagParser:
-    """Separate reasoning and answer in a stream, wherever its pieces are cut. Only a tag at the
-    beginning of the text opens reasoning.
+    """Separate reasoning and answer in a stream, even if a tag is cut in two between pieces. Only a
+    `<think>` at the beginning of the text opens reasoning.
     """
 
     def __init__(self) -> None:
@@ -182,8 +184,8 @@ class ThinkTagParser:
 
 
 def split_reasoning(answer: BaseMessage, model: str) -> BaseMessage:
-    """Return a whole answer with the reasoning moved out of its text, so that `separate_reasoning`
-    finds it.
+    """Return a complete answer whose reasoning is moved from the text to the place where
+    `separate_reasoning` finds it.
     """
     if (
         not isinstance(answer, AIMessage)

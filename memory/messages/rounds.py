@@ -1,5 +1,5 @@
-"""Group messages into rounds, and pair tool calls with their answers. Broken pairs are mended in
-the view only.
+"""Group messages into rounds, and pair tool calls with their answers. A call without an answer, or
+an answer without a call, is mended in the view only.
 """
 
 import json
@@ -24,10 +24,11 @@ MALFORMED = "malformed_arguments"
 
 
 def split_rounds(messages: Sequence[BaseMessage]) -> list[list[BaseMessage]]:
-    """Split messages into rounds: a user message with all that follows it up to the next one.
+    """Split messages into rounds. A round is a user message with all messages that follow it up to
+    the next user message.
 
-    A message that joined a turn under way belongs to the round of the question it joined, so that
-    no compaction separates the two before they are answered. Messages before the first user message
+    A message that joined a running turn belongs to the round of that turn's question, so that no
+    compaction separates the two before they are answered. Messages before the first user message
     belong to the first round.
     """
     starts: list[int] = []
@@ -46,7 +47,9 @@ def _joins(message: BaseMessage, opening: BaseMessage) -> bool:
 
 
 def is_users(message: BaseMessage) -> bool:
-    """Return whether the user wrote a message: not a colleague in the team's view."""
+    """Return whether the user wrote a message. False for a colleague's answer, which is also a
+    human message in a team's view.
+    """
     return message.type == "human" and kind_of(message) != COLLEAGUE
 
 
@@ -68,9 +71,9 @@ def pair_calls(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
     answer has its call.
 
     An unanswered call (of a cancelled run) is answered "was interrupted, no result". An answer
-    without a call and a second answer are left out. So is an assistant message with neither text
-    nor calls, because providers refuse it. A call whose arguments are not JSON is shown as a call
-    with that text as its argument. The input is not changed.
+    without a call, and a second answer to a call, are left out. An assistant message with neither
+    text nor calls is left out too, because providers refuse it. A call whose arguments are not JSON
+    becomes a call with the text of the arguments as its only argument. The input is not changed.
     """
     answers = _answers(messages)
     paired: list[BaseMessage] = []
@@ -92,9 +95,10 @@ def pair_calls(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
 
 
 def without_dangling(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
-    """Add an answer to each question that is followed by the next turn's question at once.
+    """Return messages with an answer added to each question that has none, because the next turn's
+    question follows directly.
 
-    A cancelled turn leaves its question without one, and some providers refuse two messages of the
+    A cancelled turn leaves its question unanswered, and some providers refuse two messages of the
     user in a row.
     """
     answered: list[BaseMessage] = []
@@ -108,8 +112,8 @@ def without_dangling(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
 
 
 def all_calls(message: AIMessage) -> list[ToolCall]:
-    """Return a message's tool calls. A call with malformed arguments carries their text as its
-    argument.
+    """Return a message's tool calls. If the arguments of a call are malformed, their text is the
+    call's only argument.
     """
     if not message.invalid_tool_calls:
         return message.tool_calls
@@ -127,7 +131,7 @@ def all_calls(message: AIMessage) -> list[ToolCall]:
 
 def _answers(messages: Sequence[BaseMessage]) -> dict[tuple[int, int], ToolMessage]:
     """Map each call, as (place of the assistant message, slot of the call), to its answer. An
-    answer belongs to the newest open call of its id before it.
+    answer belongs to the newest earlier call that has the same id and no answer yet.
     """
     answers: dict[tuple[int, int], ToolMessage] = {}
     open_slots: dict[str, list[tuple[int, int]]] = {}
@@ -172,15 +176,16 @@ def _interrupted(message: AIMessage, call: ToolCall, slot: int) -> ToolMessage:
 
 
 DESCRIBED = "described"
-"""Mark of a tool's answer: the tables it describes, each with a short hash of its schema at that
-time.
+"""Mark of a tool's answer that describes tables: their names, each with a short hash of the table's
+schema at that time.
 """
 LISTING = "listing"
 """Mark of a tool's answer that lists the tables. A new table makes such an answer stale, too."""
 CHANGED = "schema_changed"
-"""Mark of the message that opens a turn, if the schema changed before that turn: {"changed", "new",
-"gone": names of tables, "listing": whether lists of tables are stale, "all": there are too many to
-name}
+"""Mark of the message that opens a turn, if the schema changed before that turn.
+
+A dict: "changed", "new" and "gone" hold names of tables; "listing" is true if earlier lists of
+tables are stale; "all" is true if too many tables changed to name them.
 """
 MOST_NAMED = 5
 
@@ -190,11 +195,10 @@ Change = Mapping[str, Any]
 def without_stale(
     messages: Sequence[BaseMessage], sent: Sequence[BaseMessage]
 ) -> list[BaseMessage]:
-    """Return `sent` with a note in place of each outdated answer; `messages` is the whole history,
-    in order.
+    """Return `sent` with a note in place of each tool answer that describes an outdated schema.
 
-    Pure: the marks alone say which answers are outdated. If the schema never changed, `sent` is
-    returned at once.
+    `messages` is the whole history, in order. The function is pure: the marks alone say which
+    answers are outdated.
     """
     changes = [
         (place, change) for place, message in enumerate(messages) if (change := change_of(message))
@@ -224,8 +228,8 @@ def change_of(message: BaseMessage) -> Change | None:
 
 
 def described_in(messages: Sequence[BaseMessage]) -> dict[str, str]:
-    """Return the tables whose descriptions in the answers are still valid, each with the hash of
-    its schema.
+    """Return the tables that tool answers have described and that have not changed since, each with
+    the hash of its schema.
     """
     described: dict[str, str] = {}
     for message in messages:

@@ -25,18 +25,18 @@ REFUSED_NOTE = {
 
 
 BLANK = "[excluded]"
-"""Text in place of an excluded message that had been brought back before."""
+"""Text in place of the copy of a message that was recalled first and excluded later."""
 
 
 NEAR = 20
-"""Number of messages before a note from which its language is read."""
+"""The language of a note is read from this many messages before it."""
 
 
 def with_notes(
     messages: Sequence[BaseMessage], excluded: Collection[str], refused: Collection[str]
 ) -> list[BaseMessage]:
-    """Return the messages that are not excluded, with one note in place of each run of refused
-    messages.
+    """Return the messages that are not excluded. A single note stands in place of consecutive
+    messages that the provider refused.
     """
     if not refused:
         return (
@@ -59,11 +59,11 @@ def with_notes(
 
 
 def with_sent_name(message: BaseMessage) -> BaseMessage:
-    """Return the message with a name that providers accept. If that is not the real name, the text
-    begins with the real one.
+    """Return the message with a name that providers accept. If this name differs from the real
+    name, the message's text begins with the real name.
 
-    A name without an ASCII letter or digit is left out. If two names then look alike, the texts
-    tell them apart.
+    A name without an ASCII letter or digit is left out. If two accepted names are the same, the
+    texts still tell the speakers apart.
     """
     if message.type not in ("human", "ai"):
         return message
@@ -82,7 +82,9 @@ def with_sent_name(message: BaseMessage) -> BaseMessage:
 
 
 def without_copies(message: BaseMessage, excluded: Collection[str]) -> BaseMessage:
-    """Return a message that brought others back, without the words of those excluded since."""
+    """Return a message that repeats earlier ones, without the words of any that have been excluded
+    since. A message that repeats none is returned unchanged.
+    """
     if not is_recalled(message):
         return message
     try:

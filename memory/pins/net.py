@@ -1,7 +1,9 @@
-"""Find the sentences of a user that hold a word of lasting ("always", "by default", 以后).
+"""Find the user's sentences that look like lasting rules, because they hold a lasting word such as
+"always", "by default" or 以后.
 
-The words are a table. A find is only "said in passing": it is shown below the pins that a model
-made, and is dropped before them. Rules without such a word are left to the models.
+The lasting words are listed here. A sentence that is found is only a pin "said in passing": it is
+shown below the pins that a model made, and is dropped before them. Rules without a lasting word are
+left to the models.
 """
 
 import re
@@ -12,12 +14,14 @@ from itertools import pairwise
 LONG = 300
 """Most characters of a rule. A longer sentence is pasted material."""
 MOST_FOUND = 8
-"""Most finds in one message."""
+"""Most sentences that are found in one message."""
 MOST_COMPARED = 64
-"""Number of newest rules that a sentence is compared with, so that a long thread costs no more."""
+"""A sentence is compared only with this many of the newest rules, so that the cost does not grow
+with the thread.
+"""
 MOST_CHANGE = 80
-"""Most characters of a sentence that may change a rule because it shares a word with it. A longer
-sentence rather tells something new.
+"""Most characters of a sentence that counts as a change of an earlier rule only because the two
+share a word. A longer sentence more likely tells something new.
 """
 
 # -- the words, as they stand in a regular expression ----------------------------------------------
@@ -47,7 +51,7 @@ LASTING = (
     "(?:don'?t|do not|never) ever",
     r"by (?:\S+ ){1,4}(?:i|we) mean",
 )
-"""Words of lasting, in any sentence that is no question."""
+"""Lasting words. They make a rule of any sentence that is not a question."""
 LASTING_CHINESE = (
     "(?<![年月日号天周点期])以后",
     "[今往]后",
@@ -85,8 +89,8 @@ ALL_ANSWERS = (
     "(?:are|is|in|should|must|has|have|need|go)",
     "every (?:answer|reply|table|chart|report|list|figure|amount|query)",
 )
-"""Words about all future answers, in a sentence that requests no data. "List all the amounts in
-euros" is a request of the moment.
+"""Words about all future answers. They make a rule of a sentence only if it does not request data:
+"List all the amounts in euros" is only a request of the moment.
 """
 ALL_ANSWERS_CHINESE = (
     "所有的?(?:回答|答案|结果|金额|数[字值]|表格?|日期|时间|距离|价格|图表?|输出|查询|统计|百分比|平均值|单位|报[告表])"
@@ -109,8 +113,8 @@ TAKES_BACK = (
     "(?:is|are) (?:lifted|withdrawn|cancelled|off the table)",
     "the other way (?:a)?round",
 )
-"""Words that count only after a rule, which they may end or widen. Both sentences are quoted, one
-below the other.
+"""Words that may end or widen an earlier rule. They count only if there is an earlier rule. The
+view then shows both sentences, one below the other.
 """
 TAKES_BACK_CHINESE = (
     "不再|恢复|取消|作废|收回|不必再|[改换]回",
@@ -123,9 +127,11 @@ CHANGES = (
     "open|split|separate|join|merge|add|put|include|bring|let|switch",
     "again|back|all|every\\w*|both|too|as well|together|apart|separately|everyone",
 )
-"""Words of a sentence that undoes an earlier rule although it begins like a request: "Open it up to
-all depots", "Split Oslo from Bergen again". A word of the second list may come anywhere after one
-of the first.
+"""Words of a sentence that changes an earlier rule although it begins like a request, such as "Open
+it up to all depots" or "Split Oslo from Bergen again".
+
+The sentence begins with a word of the first group ("open"); a word of the second group ("all")
+comes anywhere after it.
 """
 CHANGES_CHINESE = (
     "加上|加回|算上|放开|分开|拆开|合并|纳入|包括|换回",
@@ -157,7 +163,7 @@ _COMMON = re.compile(
     "could|must|again|more|most|into|than|also|just|time|number|thank|note|noted|figure|table|"
     "result|value|look|need|want|make"
 )
-"""Words that a rule and a sentence may share without being about the same."""
+"""Common words. A rule and a sentence may share them without being about the same thing."""
 _LONG_WORD = re.compile(r"[a-z][a-z_]{3,}|(?:19|20)\d\d")
 _RUN = re.compile(r"[\u3400-\u9fff]{2,}")
 _PARTICLE = re.compile(
@@ -215,11 +221,11 @@ def sentences(text: str) -> Iterator[str]:
 
 
 def rules_in(text: str, earlier: Sequence[str] = ()) -> list[str]:
-    """Return the sentences of a message that hold a word of lasting; at most `MOST_FOUND`.
+    """Return the sentences of a message that look like lasting rules, at most `MOST_FOUND`.
 
-    `earlier`: rules that the user laid down before. Two other kinds of sentences are found too,
-    because they may change such a rule: those which take something back, and statements that share
-    a word with the rule.
+    `earlier`: rules that the user laid down before. Sentences that may change an earlier rule are
+    returned too: sentences that take something back, and short statements that share a word with
+    the rule.
     """
     found: list[str] = []
     rules = list(earlier[-MOST_COMPARED:])
@@ -234,8 +240,8 @@ def rules_in(text: str, earlier: Sequence[str] = ()) -> list[str]:
 
 @lru_cache(maxsize=4_096)
 def is_rule(sentence: str) -> bool:
-    """Return whether a sentence is an instruction with a word of lasting. Questions, quoted words
-    and requests of the moment do not count.
+    """Return whether a sentence is an instruction that is meant to last. False for questions and
+    for requests of the moment; words in quotation marks are ignored.
     """
     if not 3 < len(sentence) <= LONG:
         return False
@@ -251,8 +257,8 @@ def is_rule(sentence: str) -> bool:
 
 
 def _is_told(body: str) -> bool:
-    """Return whether a sentence with a word of asking is an instruction: it begins with a word of
-    lasting and has no question mark at its end: "Each time, tell me how many".
+    """Return whether a sentence that holds a question word is still an instruction, such as "From
+    now on tell me how many there are". It must begin with a lasting word and not end as a question.
     """
     return bool(_LASTING.match(body)) and not _ASKS_LAST.search(body)
 
@@ -263,12 +269,14 @@ def asks(sentence: str) -> bool:
 
 
 def is_request(sentence: str) -> bool:
-    """Return whether a sentence begins as a request for data does."""
+    """Return whether a sentence begins like a request for data, as in "Show me" or "List"."""
     return bool(_REQUEST.match(_without_lead(sentence)))
 
 
 def takes_back(sentence: str) -> bool:
-    """Return whether a sentence may undo an earlier one: "no longer", "open it up to all", 恢复."""
+    """Return whether a sentence may take back an earlier rule, as in "no longer", "open it up to
+    all" or 恢复.
+    """
     if not 3 < len(sentence) <= LONG or asks(sentence):
         return False
     if _CHANGE.match(_without_lead(sentence)):
@@ -277,7 +285,7 @@ def takes_back(sentence: str) -> bool:
 
 
 def _instructs(clause: str) -> bool:
-    """Return whether a clause has a word of lasting, and other words besides."""
+    """Return whether a clause has a lasting word and other words besides."""
     lasting = _LASTING.search(clause)
     return bool(lasting) and len(clause.replace(lasting[0] if lasting else "", "").strip()) > 3
 
@@ -295,7 +303,9 @@ def _may_change(sentence: str, rules: Sequence[str]) -> bool:
 
 @lru_cache(maxsize=1_024)
 def words_about(sentence: str) -> frozenset[str]:
-    """Return the words that a sentence is about: long ones of English, pairs of characters."""
+    """Return the words that a sentence is about: the longer English words, years, and each pair of
+    neighbouring Chinese characters. Common words are left out.
+    """
     folded = _folded(sentence)
     words = {word.rstrip("s") for word in _LONG_WORD.findall(folded) if not _is_common(word)}
     for run in _RUN.findall(folded):
@@ -309,7 +319,7 @@ def _is_common(word: str) -> bool:
 
 
 def _unquoted(sentence: str) -> str:
-    """Return a sentence folded, without its quotations."""
+    """Return a sentence case-folded, with its quotations emptied."""
     return _QUOTED.sub('""', _folded(sentence))
 
 

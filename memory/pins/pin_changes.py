@@ -1,4 +1,4 @@
-"""Pin and unpin in one step, as the tools `remember` and `forget` ask."""
+"""Make and end pins during one step of the graph, for the tools `remember` and `forget`."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -12,25 +12,28 @@ from longtable.memory.pins.quotes import find_quote
 from longtable.memory.pins.secrets import holds_secret
 
 MOST_A_TURN = 5
-"""Calls of `remember` and `forget` that take effect in one turn."""
+"""Most calls of `remember` and `forget` that take effect in one turn."""
 
 
 @dataclass
 class PinChanges:
-    """Changes of a thread's pins by the tools in one step. Calls of one answer run side by side."""
+    """Changes that tools make to a thread's pins in one step. It is safe for the tool calls of one
+    answer, which run in parallel.
+    """
 
     pins: Sequence[Pin]
     said: Sequence[BaseMessage]
     """The user's messages, oldest first."""
     used: int
-    """Calls of this turn that took effect."""
+    """Number of calls that have taken effect in this turn."""
     made: list[Pin] = field(default_factory=list)
     ends: list[PinEnd] = field(default_factory=list)
     _lock: Lock = field(default_factory=Lock, repr=False)
 
     def remember(self, quote: str, replaces: str | None = None) -> str:
-        """Pin a quote, in place of another pin if one is named, and return its id. Raises
-        `PinRefusedError`.
+        """Pin a quote and return the id of the new pin. `replaces`: id of the pin that the new pin
+        ends. Raises `PinRefusedError` if the call is not allowed, such as if no message of the user
+        holds the quote.
         """
         with self._lock:
             source, text = self._checked(quote, replaces)
@@ -38,7 +41,9 @@ class PinChanges:
             return self.made[-1].id
 
     def forget(self, pin: str, quote: str) -> str:
-        """End a pin by a quote that is newer, and return its id. Raises `PinRefusedError`."""
+        """End a pin and return its id. `quote`: words of the user, newer than the pin, that end it.
+        Raises `PinRefusedError` if the call is not allowed.
+        """
         with self._lock:
             self._checked(quote, pin)
             return pin

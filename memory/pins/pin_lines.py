@@ -13,7 +13,9 @@ LONG_PIN = 600
 
 
 def is_remark(pin: Pin) -> bool:
-    """Return whether a pin was found in passing, and only because it may change another pin."""
+    """Return whether a pin is a remark: said in passing, no rule itself, and kept only because it
+    may change another pin.
+    """
     return pin.by == IN_PASSING and not is_rule(pin.text)
 
 
@@ -53,8 +55,8 @@ Quote no question, no request of the moment, no password or key, and nothing the
 
 
 def pin_contract(language: str, pins: Sequence[Pin]) -> str:
-    """Return the summariser's instructions about pins. `pins`: the pins that it may replace
-    or end.
+    """Return the summariser's instructions about pins. `pins`: the pins that the summariser may
+    replace or end.
     """
     return "\n".join([_WORDS[language]["contract"], *(_line(pin, language) for pin in pins)])
 
@@ -62,12 +64,13 @@ def pin_contract(language: str, pins: Sequence[Pin]) -> str:
 def fit_pins(
     pins: Sequence[Pin], budget: int, count: Callable[[str], int]
 ) -> tuple[list[Pin], int]:
-    """Return the pins whose lines fit `budget` tokens with their headings, in order, and how many
-    were left out.
+    """Return the pins whose lines fit `budget` tokens together with the headings, in order, and how
+    many pins were left out.
 
-    A pin past 600 characters is clipped, with a mark. If there are too many, pins said in passing
-    are left out first, and of these the remarks on other pins before rules. Pins made by hand are
-    left out last. Within each group the oldest go first.
+    A pin of more than 600 characters is clipped, with a mark. If the pins do not fit, pins said in
+    passing are left out first; among these, mere remarks before rules and before remarks that may
+    end a rule. Then pins that a model made are left out, and last pins made by hand. Within each
+    group the oldest go first.
     """
     rows = [
         (
@@ -106,8 +109,8 @@ def fit_pins(
 
 
 def _answers_to_rules(pins: Sequence[Pin]) -> set[int]:
-    """Return the places of the remarks that share a word with one earlier rule and with no other
-    pin. Such a remark may end that rule, so the rule should not stay without it.
+    """Return the indices of the remarks that share a word with an earlier rule, if no third pin has
+    that word. Such a remark may end the rule, so the rule should not be shown without it.
     """
     words = [words_about(pin.text) for pin in pins]
     counts = Counter(chain.from_iterable(words))
@@ -123,8 +126,8 @@ def _answers_to_rules(pins: Sequence[Pin]) -> set[int]:
 
 
 def render_pins(pins: Sequence[Pin], language: str, left_out: int = 0) -> str:
-    """Return the headings and one line for each pin, pins said in passing last. "" if there are no
-    pins.
+    """Return the headings and one line for each pin, with pins said in passing last. Return "" if
+    there are no pins.
     """
     lines: list[str] = []
     for heading, passing in (("pinned", False), ("in passing", True)):

@@ -1,7 +1,7 @@
 """Pins: statements of the user that hold for later answers, quoted word for word.
 
-This module makes a pin from a model's proposal or a sentence said in passing, and says which pins
-still hold. `quotes` checks quotes, `pin_lines` writes pins into a view.
+This module makes a pin from a model's proposal or from a sentence said in passing, and determines
+which pins still hold. The module `quotes` checks quotes, `pin_lines` writes pins into a view.
 """
 
 import hashlib
@@ -24,16 +24,18 @@ from longtable.memory.pins.quotes import (
 from longtable.memory.pins.secrets import holds_secret
 
 IN_PASSING = "heuristic"
-"""Value of `by` for pins that the net found. It is part of the stored data since 0.1.0."""
+"""Value of `Pin.by` for pins said in passing, which the module `net` found. It is stored in threads
+since version 0.1.0, and so must not change.
+"""
 
 
 @dataclass(frozen=True)
 class Pin:
-    """A statement of the user, word for word. `ended`: the user's words that ended it, "" while the
-    pin holds.
+    """A statement of the user, word for word.
 
-    `by`: "model" (a tool call or the summariser), "heuristic" (said in passing, found by code) or
-    "user" (made by hand, with no message). `speaker`: the name that the message bears.
+    `by`: who made the pin: "model" (a tool call or the summariser), "heuristic" (said in passing,
+    found by code) or "user" (made by hand, without a message). `speaker`: the name that the message
+    bears. `ended`: the user's words that ended the pin, "" while it holds.
     """
 
     id: str
@@ -45,7 +47,7 @@ class Pin:
     ended: str = ""
 
     def as_json(self) -> dict[str, Any]:
-        """Return plain JSON. The end of the pin is stored apart."""
+        """Return the pin as plain JSON without `ended`, because ends are stored apart."""
         return {name: value for name, value in asdict(self).items() if name != "ended"}
 
     @classmethod
@@ -57,7 +59,9 @@ class Pin:
 
 
 class PinEnd(TypedDict):
-    """The end of a pin: the user's quote that ended it, with the id and turn of its message."""
+    """The end of a pin. `quote`: the user's words that ended it. `message` and `turn`: id and turn
+    of the message that holds these words.
+    """
 
     pin: str
     quote: str
@@ -68,7 +72,7 @@ class PinEnd(TypedDict):
 def make_pin(
     text: str, message: BaseMessage | None = None, *, turn: int = 0, by: str = "user"
 ) -> Pin:
-    """Return a pin of a quote from a message, or one made by hand in a turn."""
+    """Return a pin that quotes a message or, without a message, a pin made by hand in `turn`."""
     digest = hashlib.sha256(
         f"{(message and message.id) or ''}\n{' '.join(text.split())}".encode(
             "utf-8", "surrogatepass"
@@ -80,8 +84,9 @@ def make_pin(
 
 
 def pins_in_passing(messages: Sequence[BaseMessage], known: Sequence[Pin] = ()) -> list[Pin]:
-    """Return pins of the sentences that the net finds in the user's messages. `known`: pins that a
-    later sentence may change.
+    """Return a pin for each sentence of the user that looks like a lasting rule (see `net`).
+    Sentences with secrets are left out. `known`: earlier pins; a sentence that may change one of
+    them is pinned too.
     """
     pins: dict[str, Pin] = {}
     earlier = [pin.text for pin in known if not pin.ended]
@@ -95,15 +100,15 @@ def pins_in_passing(messages: Sequence[BaseMessage], known: Sequence[Pin] = ()) 
 
 
 def repeated_as_rule(summary: str, rule: str) -> bool:
-    """Return whether a summary repeats a sentence of the user word for word under constraints or
-    preferences.
+    """Return whether a summary repeats `rule` word for word under a heading for rules, such as
+    constraints or preferences.
     """
     return any(line.kind == "rules" and holds_words(line.text, rule) for line in lines_of(summary))
 
 
 def said_by_user(messages: Iterable[BaseMessage]) -> list[BaseMessage]:
     """Return the user's own messages. Messages of a tool, the assistant or a colleague are left
-    out, and so are messages that recall repeats.
+    out. Messages that only repeat earlier ones are left out too.
     """
     return [
         message
@@ -123,8 +128,8 @@ def without_pins(text: str) -> str:
 def pins_in(
     summary: str, messages: Iterable[BaseMessage], pins: Sequence[Pin]
 ) -> tuple[list[Pin], list[PinEnd]]:
-    """Return the new pins that a summary names, and the ends of earlier pins. A quote that is in no
-    message of the user is left out.
+    """Return the new pins that a summary names, and the ends of earlier pins (`pins`) that it
+    names. Quotes that are in no message of the user, and secrets, are left out.
     """
     new_pins: list[Pin] = []
     ends: list[PinEnd] = []
@@ -146,7 +151,9 @@ def pin_end(pin: Pin, source: BaseMessage, quote: str) -> PinEnd:
 
 
 def newer_than(pin: Pin, messages: Sequence[BaseMessage]) -> Sequence[BaseMessage]:
-    """Return the messages of the user that came after the one a pin quotes."""
+    """Return the messages that came after the message that the pin quotes. `messages`: those of the
+    user, oldest first.
+    """
     place = next(
         (
             at
@@ -168,8 +175,8 @@ def newer_than(pin: Pin, messages: Sequence[BaseMessage]) -> Sequence[BaseMessag
 def with_ends(
     pins: Iterable[Pin], ends: Iterable[PinEnd], restored: Mapping[str, int]
 ) -> list[Pin]:
-    """Return the pins as they were stated, each with the first quote that ended it since it was
-    last restored (id to turn).
+    """Return the pins, oldest first, with `ended` set for each pin that has ended. `restored`: the
+    turn in which a person last restored a pin, by pin id; earlier ends of the pin do not count.
     """
     by_pin: dict[str, str] = {}
     for end in ends:
@@ -181,8 +188,10 @@ def with_ends(
 
 
 def current_pins(pins: Sequence[Pin], *, ended: bool = False) -> list[Pin]:
-    """Return the pins that hold, in order, and with `ended` also the ended pins. A pin whose text
-    is part of another pin of the same message is left out.
+    """Return the pins that hold, in order. With `ended=True`, return the ended pins too.
+
+    A pin whose text is part of another pin of the same message is left out. If the same words were
+    pinned more than once, only the newest pin is returned.
     """
     by_text: dict[str, list[tuple[str, Pin]]] = {}
     for pin in sorted(pins, key=lambda pin: (pin.by == IN_PASSING, -len(pin.text))):

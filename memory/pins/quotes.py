@@ -1,7 +1,7 @@
 """Read the rules of the user out of a summary, and find each in the user's own messages.
 
-A model writes them under any heading, in any bullets and quotation marks. They are compared by
-their words, and the user's own sentence is kept.
+A model writes the rules under any heading, with any bullets and quotation marks. A rule is compared
+with the messages word by word. The user's own sentence is kept, not the model's.
 """
 
 import re
@@ -16,8 +16,8 @@ from langchain_core.messages import BaseMessage
 from longtable.memory.pins.net import LONG, asks, is_request, is_rule, sentences
 
 ALIKE = 0.75
-"""Least share of words that a line without quotation marks must have in common with a sentence to
-count as its repetition.
+"""A line without quotation marks counts as a repetition of a sentence if the two have at least this
+share of words in common (see `likeness`).
 """
 
 # -- words -----------------------------------------------------------------------------------------
@@ -30,7 +30,9 @@ _ARTICLES = frozenset(("a", "an", "the"))
 
 @lru_cache(maxsize=1_024)
 def words_of(text: str) -> tuple[str, ...]:
-    """Return the words of a text without articles and case, Chinese ones as characters."""
+    """Return the words of a text, case-folded and without articles. Each Chinese or Japanese
+    character is a word.
+    """
     return tuple(word for word, _ in _words_with_places(text))
 
 
@@ -42,7 +44,9 @@ def _words_with_places(text: str) -> Iterator[tuple[str, tuple[int, int]]]:
 
 
 def likeness(one: str, other: str) -> float:
-    """Return the share of words that two texts have in common, 0 if their numbers differ."""
+    """Return the share of words that two texts have in common, from 0 to 1. Return 0 if the texts
+    do not hold the same numbers.
+    """
     words = frozenset(words_of(one))
     others = frozenset(words_of(other))
     if not words or not others or _numbers(words) != _numbers(others):
@@ -51,7 +55,7 @@ def likeness(one: str, other: str) -> float:
 
 
 def holds_words(text: str, part: str) -> bool:
-    """Return whether a text has the words of `part`, side by side and in their order."""
+    """Return whether a text holds the words of `part` next to each other and in the same order."""
     words = words_of(part)
     return bool(words) and f" {' '.join(words)} " in f" {' '.join(words_of(text))} "
 
@@ -62,11 +66,11 @@ def _numbers(words: frozenset[str]) -> frozenset[str]:
 
 def find_quote(quote: str, messages: Sequence[BaseMessage]) -> tuple[BaseMessage | None, str]:
     """Return the last of these messages that holds the words of a quote, and the whole sentences
-    around the quote, as the user wrote them.
+    around the quote, as the user wrote them. Return None and "" if no message holds the quote.
 
-    Case, punctuation, marks and articles do not matter, and no word is cut in two. The sentences
-    are returned whole, because a quote that begins after a "not" would say the contrary. Of a very
-    long sentence only the quote is returned. A single character is no quote.
+    Case, punctuation, marks and articles do not matter. A quote matches whole words only. The
+    sentences are returned whole, because a quote that begins after a "not" would say the contrary.
+    Of a very long sentence only the quote is returned. A single character is no quote.
     """
     words = words_of(quote)
     wanted = f" {' '.join(words)} "
@@ -81,8 +85,8 @@ def find_quote(quote: str, messages: Sequence[BaseMessage]) -> tuple[BaseMessage
 
 
 def find_repeated(line: str, messages: Sequence[BaseMessage]) -> tuple[BaseMessage | None, str]:
-    """Return the message and the sentence of which a line repeats the most words, if it repeats
-    nearly all of them. Of equals the last message is taken.
+    """Return the sentence that shares the most words with a line, and its message. If several share
+    as many, the last message counts. Return None and "" if they share too few (see `ALIKE`).
     """
     best: tuple[float, BaseMessage | None, str] = (0.0, None, "")
     for message in reversed(messages):
@@ -95,7 +99,7 @@ def find_repeated(line: str, messages: Sequence[BaseMessage]) -> tuple[BaseMessa
 
 
 def _whole_sentences(text: str, first: int, end: int) -> str:
-    """Return the sentences of a text that hold its words from `first` up to `end`."""
+    """Return the whole sentences of a text that hold its words number `first` up to `end`."""
     places = [place for _, place in _words_with_places(text)]
     start = places[first][0]
     stop = places[end - 1][1]
@@ -114,8 +118,8 @@ def _whole_sentences(text: str, first: int, end: int) -> str:
 # -- lines of a summary ----------------------------------------------------------------------------
 
 Kind = Literal["pins", "rules", "other", ""]
-"""Kind of the lines under a heading: quotes of the user, rules, or something else; "" if it is not
-known.
+"""Kind of the lines under a heading: "pins" (quotes of the user), "rules", "other" (something
+else), or "" if it is not known.
 """
 
 _HEADS: tuple[tuple[Kind, re.Pattern[str]], ...] = (
@@ -158,8 +162,8 @@ _MARK_OF_RULE = re.compile(
 
 @dataclass(frozen=True)
 class Line:
-    """A line of a summary under its heading. `heading`: the line itself is a heading without
-    further text.
+    """A line of a summary, with the kind of the heading above it. `heading`: True if the line
+    itself is a heading without further text.
     """
 
     text: str
@@ -169,9 +173,10 @@ class Line:
 
 @dataclass(frozen=True)
 class Rule:
-    """A sentence of the user that a summary repeats as a rule, and the id of the pin that it ends.
+    """A sentence of the user that a summary repeats as a rule.
 
-    `only_ends`: it ends that pin without becoming a pin itself.
+    `pin`: id of the pin that the sentence ends or replaces, "" if there is none. `only_ends`: True
+    if the sentence ends that pin without becoming a pin itself.
     """
 
     source: BaseMessage
@@ -181,8 +186,8 @@ class Rule:
 
 
 def lines_of(summary: str) -> Iterator[Line]:
-    """Yield the lines of a summary, each with the kind that its heading announces. JSON in the
-    summary is left out.
+    """Yield the lines of a summary, each with the kind that its heading announces. A line of JSON
+    has the kind "" and ends the section of the heading above it.
     """
     kind: Kind = ""
     for text in summary.splitlines():
@@ -202,8 +207,8 @@ def lines_of(summary: str) -> Iterator[Line]:
 
 
 def _head(text: str) -> tuple[Kind | None, str]:
-    """Return the kind that a line announces as a heading, None if it is no heading, and the text
-    beside it.
+    """Return the kind that a heading announces, and the text that follows the heading on its line.
+    If the line is no heading, return None and the line.
     """
     bare = _MARKUP.sub("", text, count=1)
     match = _HEAD.match(bare)
@@ -231,9 +236,9 @@ def rules_of(summary: str, messages: Sequence[BaseMessage]) -> Iterator[Rule]:
     """Yield the user's sentences that a summary repeats as rules. `messages`: the user's messages,
     oldest first.
 
-    Under a heading of quotes or rules, a line is a rule unless it asks. Under another heading it is
-    one only if it holds a word of lasting, names a pin, or is called a rule. A line that repeats no
-    message is left out.
+    Under a heading for quotes or rules, a line is a rule unless it is a question. Under another
+    heading, a line is a rule only if it holds a lasting word ("always"), names a pin, or is called
+    a rule ("the user wants"). A line that repeats no message of the user is left out.
     """
     for line in lines_of(summary):
         if line.heading or not line.text.strip():
@@ -254,8 +259,8 @@ def rules_of(summary: str, messages: Sequence[BaseMessage]) -> Iterator[Rule]:
 def _sources(
     line: Line, text: str, spans: Sequence[str], messages: Sequence[BaseMessage]
 ) -> list[tuple[BaseMessage, str]]:
-    """Return the messages and sentences that a line repeats: in its quotation marks, or else with
-    the whole line.
+    """Return the user's sentences that a line repeats, each with its message. The text in the
+    line's quotation marks is compared first; if none matches, the whole line.
     """
     found: list[tuple[BaseMessage, str]] = []
     for span in spans:
@@ -278,7 +283,10 @@ def _sources(
 
 
 def _binds(quote: str, kind: Kind, outside: str, *, alone: bool) -> bool:
-    """Return whether a sentence of the user, as a summary repeats it, is a rule."""
+    """Return whether a sentence of the user that a summary repeats is a rule. `kind`: the kind of
+    the heading. `outside`: the words of the line outside the quotation marks. `alone`: whether the
+    sentence was in quotation marks.
+    """
     if is_rule(quote):
         return True
     if asks(quote):
@@ -293,8 +301,8 @@ def _binds(quote: str, kind: Kind, outside: str, *, alone: bool) -> bool:
 
 
 def _quoted(text: str) -> Iterator[str]:
-    """Yield the quotations in a line: first the text from the first to the last mark, then the text
-    in each pair.
+    """Yield the quotations in a line: first all text between the first and the last quotation mark,
+    then the text in each pair of marks.
     """
     for opening, closing in _PAIRS:
         around = rf"(?:^|(?<=[\s\]］】)）:：*_]))[{opening}]"

@@ -1,4 +1,4 @@
-"""Find passwords and keys in the user's words: they are never pinned."""
+"""Find passwords and keys in the user's words, because words with secrets are never pinned."""
 
 import re
 
@@ -56,7 +56,7 @@ _SECRET = re.compile("|".join(_SECRETS), re.IGNORECASE)
 
 
 def holds_secret(text: str) -> bool:
-    """Return whether a text holds an actual password or key. A rule about one ("never show the
-    password") does not count.
+    """Return whether a text holds an actual password or key. False for a mere rule about passwords,
+    such as "never show the password".
     """
     return redacted(text) != text or bool(_SECRET.search(text))

@@ -1,9 +1,9 @@
 """Write a summary by code: the user's statements, the findings of answers, and each question with
 its answer.
 
-Text that no query can bring back stays longest: first the user's own statements, which are in no
-database, then figures of answers that no result of their round holds. The query ledger and the pins
-are kept apart from it.
+Text that no query can bring back stays longest: the user's own statements, which are in no
+database, and figures in an answer that no query result of its round holds. The query ledger and the
+pins are not part of this text.
 """
 
 import re
@@ -37,7 +37,9 @@ from longtable.memory.summary.summary_text import (
 
 Count = Callable[[str], int]
 Skip = Callable[[str, str], bool]
-"""Function that says whether a sentence from messages, cited as "m3-m6", needs no line."""
+"""Function of a sentence and of the messages it comes from, such as "m3-m6". It returns True if the
+sentence needs no line in the summary.
+"""
 STATED = {"en": "User said", "zh": "用户说过"}
 FOUND = {"en": "Found", "zh": "得出"}
 _LEFT_OUT = {
@@ -55,9 +57,11 @@ _WRITTEN = re.compile(
 )
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 LEAST_DIGITS = 3
-"""Fewest digits of a figure that is worth a line. Shorter figures are in many sentences."""
+"""Fewest digits of a figure that is worth a line. Shorter figures are too common."""
 FEW_WORDS = 5
-"""A sentence with fewer words is not understood without its question."""
+"""A sentence with fewer words is kept together with its question, because it cannot be understood
+alone.
+"""
 QUESTION_CHARS = 80
 STATED_CHARS = 600
 """Most characters of one message's statements. Longer text is pasted material."""
@@ -65,8 +69,8 @@ _LONG_WORD = re.compile(r"[^\W\d_\u3400-\u9fff]{2,}")
 _CHINESE_RUN = re.compile(r"[\u3400-\u9fff]{2,}")
 _WORD = re.compile(r"[^\W\d_\u3400-\u9fff]{2,}|[\u3400-\u9fff]")
 FULL_STOPS = (".", "。")
-"""End of a sentence that is a statement although it has a word of asking: "What we call a bounce is
-...".
+"""A sentence that ends with a full stop is no question, even if it holds a question word: "What we
+call a bounce is a visit of one page."
 """
 _LEAST_WORDS = re.compile(r"\b(?:\w+\W+){2}\w|(?:[\u3400-\u9fff]\W*){6}")
 _TWO_DIGITS = re.compile(r"\d{2}")
@@ -74,7 +78,9 @@ _TWO_DIGITS = re.compile(r"\d{2}")
 
 @dataclass
 class _Lines:
-    """The lines that code wrote, oldest first, grouped by how soon they are dropped."""
+    """The lines that code wrote, oldest first, in three lists. `findings` are questions with
+    answers, `found` are figures of answers, `stated` are statements of the user.
+    """
 
     findings: list[Finding]
     found: list[str]
@@ -93,16 +99,21 @@ def fallback_summary(
     skip: Skip = lambda sentence, ids: False,  # noqa: ARG005  # what a caller may hand in
     is_pinned: Callable[[str], bool] = lambda line: False,  # noqa: ARG005  # likewise
 ) -> str:
-    """Make the next memory without a model, from the memory before and the compacted rounds.
+    """Make the next memory without a model, from the previous memory and the compacted rounds.
 
-    Deterministic. The result has at most `budget` tokens by `count`, and `room_for_stated` more for
-    the user's statements. It is empty if not even a heading fits. If there is too little room,
-    lines of the memory before that only repeat a pin of the view (`is_pinned`) go first. Then
-    questions with their answers are clipped, and dropped, oldest first. Then figures of
-    answers and the user's statements are dropped, then other lines of the memory before,
-    constraints last. A line says how many were dropped. `mark` adds to a line that one of its
-    figures was corrected. `skip` says which sentences of a message need no line because pins or
-    other lines hold them.
+    The result is deterministic. It has at most `budget` tokens by `count`, and `room_for_stated`
+    more for the user's statements. It is empty if not even the headings fit.
+
+    If there is too little room, text is dropped in this order:
+
+    1. lines of the previous memory that only repeat a pin of the view (`is_pinned`);
+    2. questions with their answers: first clipped, then dropped, oldest first;
+    3. figures of answers, and statements of the user;
+    4. other lines of the previous memory, constraints last.
+
+    A line says how many lines were dropped. `mark` returns a line with a note if one of its figures
+    was corrected. `skip` returns True for a sentence that needs no line because a pin or another
+    line holds it.
     """
     sections = [list(map(mark, section)) for section in sections_of(previous)]
     written, model_facts = _split(sections[FACTS], skip)
@@ -136,7 +147,9 @@ def is_codes_line(line: str) -> bool:
 
 
 def left_out_in(line: str) -> int:
-    """Return how many findings a line says were left out, 0 for any other line."""
+    """Return the number in a line such as "- 3 earlier findings are in the transcript only.", 0 for
+    any other line.
+    """
     matches = (note.fullmatch(line) for note in _LEFT_OUT_LINES)
     return sum(int(match[1]) for match in matches if match)
 
@@ -162,8 +175,8 @@ def _split(facts: Iterable[str], skip: Skip) -> tuple[_Lines, list[str]]:
 
 
 def _still_needed(line: str, written: re.Match[str], skip: Skip) -> list[str]:
-    """Return a line that code wrote without the sentences that are no longer needed, empty if no
-    sentence is.
+    """Return a list with a line that code wrote, without the sentences that `skip` names. The list
+    is empty if no sentence is left.
     """
     parts = list(sentences_of(written["text"]))
     number = int(written["number"])
@@ -200,7 +213,9 @@ def _add_round(
     mark: Callable[[str], str],
     skip: Skip,
 ) -> None:
-    """Add the user's statements in a round, the findings of its answer, and the rest of both."""
+    """Add the lines of a round to `written`: the user's statements, the answer's figures that no
+    result holds, and the rest of question and answer as one finding.
+    """
     asked: list[str] = []
     answer = _conclusion(final_answer(round_))
     is_answered = any(isinstance(m, ToolMessage) for _, m in round_) or not _is_thanks(answer)
@@ -234,12 +249,13 @@ def _is_thanks(answer: str) -> bool:
 
 
 def _statements(message: str, is_answered: bool) -> tuple[list[str], str]:
-    """Return the sentences in which a user neither asks nor requests data, and the others.
+    """Return the sentences in which a user states something, and the rest of the message: its
+    questions and requests.
 
-    `is_answered`: the round has a query or a figure. Then a message of a single sentence was a
-    request, even without a verb: "flights by carrier". Of several sentences each may be a
-    statement. If the round has neither, a sentence that looks like a request was none: "Put the SQL
-    under each answer."
+    `is_answered`: True if the round has a query, or an answer that is more than thanks. Then a
+    message of a single sentence counts as a request, even without a verb ("flights by carrier");
+    in a longer message each sentence may be a statement. If False, a sentence that looks like a
+    request counts as a statement ("Put the SQL under each answer.").
     """
     parts = list(sentences_of(message))
     stated = [part for part in parts if _is_stated(part, is_answered)]
@@ -258,7 +274,7 @@ def _is_stated(sentence: str, is_answered: bool) -> bool:
 
 
 def _figures_found(answer: str, question: str, round_: Sequence[Numbered]) -> tuple[list[str], str]:
-    """Return the sentences of an answer that have a figure which no result of its round holds, and
+    """Return the sentences of an answer with a figure that no query result of the round holds, and
     the rest of the answer.
     """
     results = [str(message.text) for _, message in round_ if isinstance(message, ToolMessage)]
@@ -283,7 +299,7 @@ def _digits(number: str) -> str:
 
 
 def final_answer(round_: Sequence[Numbered]) -> str:
-    """Return the last answer of a round that calls no tool, "" without one."""
+    """Return the last message of the model in a round that calls no tool, "" if there is none."""
     for _, message in reversed(round_):
         if isinstance(message, AIMessage) and message.text.strip() and not message.tool_calls:
             return _said(message)
@@ -291,13 +307,15 @@ def final_answer(round_: Sequence[Numbered]) -> str:
 
 
 def _said(message: BaseMessage) -> str:
-    """Return a message's text, after the name of its speaker if it has one."""
+    """Return a message's text, with the speaker's name before it if the message has a speaker."""
     speaker = speaker_of(message)
     return f"{speaker}: {message.text}" if speaker and message.text.strip() else str(message.text)
 
 
 def _conclusion(answer: str) -> str:
-    """Return an answer with only the first five rows of each Markdown table. Sentences stay."""
+    """Return an answer in one line, with only the first rows of each Markdown table. Other text
+    stays whole.
+    """
     lines: list[str] = []
     rows = 0
     for line in answer.splitlines():
@@ -319,7 +337,9 @@ def _drop_pinned(
     count: Count,
     is_pinned: Callable[[str], bool],
 ) -> None:
-    """Remove lines that only repeat a pin of the view, until all lines fit."""
+    """Remove lines that only repeat a pin of the view, in place, until all lines fit the budget.
+    Only lines in `others` are removed.
+    """
     lines = [finding.line(language) for finding in written.findings]
     lines += chain(written.found, written.stated, *others)
     if sum(map(len, lines)) > MOST_CHARS * max(1, budget):
@@ -340,11 +360,11 @@ def _give_way(
     budget: int,
     count: Count,
 ) -> int:
-    """Shrink the lists in place, oldest first, until their lines fit. Return how many lines were
-    dropped.
+    """Shorten and drop lines in place, oldest first, until all lines fit the budget. Return how
+    many lines were dropped.
 
-    A running sum keeps this linear. The cost of a line is its own tokens plus a line break, never
-    less than it adds to the joined text.
+    A running sum keeps this linear. A line counts as its own tokens plus one for the line break,
+    which is never less than what the line adds to the joined text.
     """
 
     most_chars = MOST_CHARS * max(1, budget)
@@ -386,8 +406,10 @@ def _give_way(
 
 
 def _drop_larger(one: list[str], other: list[str], excess: int, cost: Count) -> int:
-    """Drop lines of the list that takes more, until `excess` tokens are gone. Return how many
-    tokens are still too many.
+    """Drop lines until `excess` tokens are gone, each time from the list that takes more room.
+    Return how many tokens are still too many.
+
+    `one` has the answers' figures, `other` the user's statements; see `STATED_SHARE`.
     """
     lists = (one, other)
     orders = [_in_order_of_going(lines) for lines in lists]
@@ -403,20 +425,20 @@ def _drop_larger(one: list[str], other: list[str], excess: int, cost: Count) -> 
 
 STATED_SHARE = 2
 """While lines are dropped, the user's statements may take this many times the room of the answers'
-findings.
+figures.
 """
 OFTEN = 3
-"""A word that is in this many lines of a list says little."""
+"""A word that is in this many lines of a list says little about any of them."""
 FORMULA = 0.75
-"""A line with at least this share of such words is one of many that say the same about other
-things.
+"""If more than this share of a line's words is in `OFTEN` lines, the line is one of many that say
+the same about different things.
 """
 
 
 def _in_order_of_going(lines: Sequence[str]) -> list[str]:
     """Return the lines in the order in which they may be dropped. First come lines whose words many
-    others repeat, then other lines. Last come lines that take something back, because they correct
-    an earlier line. Each group is oldest first.
+    other lines repeat, then most other lines. Last come lines that take something back, because
+    they correct an earlier line. Each group is oldest first.
     """
     words_of = {line: _words(line) for line in lines}
     counts = Counter(chain.from_iterable(words_of.values()))
@@ -435,7 +457,7 @@ def _in_order_of_going(lines: Sequence[str]) -> list[str]:
 
 
 def _words(line: str) -> frozenset[str]:
-    """Return the words of a line; for Chinese, the pairs of characters."""
+    """Return the words of a line. Chinese text gives its pairs of neighbouring characters."""
     words = set(_LONG_WORD.findall(line.casefold()))
     for run in _CHINESE_RUN.findall(line):
         words.update(map("".join, pairwise(run)))
@@ -443,17 +465,21 @@ def _words(line: str) -> frozenset[str]:
 
 
 LEAST_ASKED = 0.15
-"""Least share of the room for the newest questions with their answers."""
+"""Share of the room that the newest questions with their answers keep while other lines can be
+dropped.
+"""
 FEW_ASKED = 2
-"""Number of questions that stay, however long they are, while other lines can be dropped."""
+"""Number of newest questions that stay, however long, while other lines can be dropped."""
 CLIPS = (300, 120, 60)
-"""Most characters of a question and of an answer, tried one after the other while there is too
-little room.
+"""Lengths in characters to which a question and its answer are clipped, one after the other, while
+there is too little room.
 """
 
 
 def _clipped(finding: Finding, chars: int) -> Finding:
-    """Return a finding with question and answer clipped, the sentences with figures first."""
+    """Return a finding with question and answer clipped. If the answer is too long, only its
+    sentences with figures are kept before it is clipped.
+    """
     sql = finding.sql if chars >= 300 else ""
     answer = _figures_first(finding.answer) if len(finding.answer) > chars else finding.answer
     return Finding(clip(finding.question, chars), clip(answer, chars), sql, finding.ids)

@@ -32,8 +32,10 @@ _MARKED = re.compile(rf"({_FIGURE.pattern})(?: \(corrected: |（更正：)m(\d{{
 
 @dataclass(frozen=True)
 class Correction:
-    """A figure that the message with this number corrects, the new figures, and the words of the
-    correction.
+    """A correction of a figure.
+
+    `old`: the figure that was wrong. `new`: the figures given in its place. `number`: number of the
+    message that corrects it. `words`: the words of the correction.
     """
 
     old: str
@@ -43,10 +45,10 @@ class Correction:
 
 
 def marked(line: str, corrected: Sequence[Correction], language: str) -> str:
-    """Return a line with each corrected figure marked by the message that corrects it.
+    """Return a line with a mark after each corrected figure, such as "1,204 (corrected: m12)".
 
-    A line with the new figure needs no mark. A line without any word of the correction is about
-    something else.
+    A line with the new figure gets no mark. Nor does a line that shares no word with the
+    correction, because it is about something else.
     """
     line = _MARKED.sub(r"\1", line)
     for each in corrected:
@@ -64,11 +66,12 @@ def marked(line: str, corrected: Sequence[Correction], language: str) -> str:
 
 
 def corrections(previous: str, messages: Sequence[text.Numbered]) -> list[Correction]:
-    """Return the figures that a user or the model corrects, and the figures marked as corrected in
-    the memory so far. A figure that is stated again later is valid again.
+    """Return the corrections of figures in messages of the user and the model, and those marked in
+    the previous memory. A figure that a later correction gives as the new figure is valid again.
 
-    "1,310, not 1,204" names the old figure. If a user says that a figure was wrong and gives only
-    the new one, the old one is taken from the earlier statement with the most words in common.
+    "1,310, not 1,204" names the old figure. If a user says that a figure was wrong but gives only
+    the new figure, the old figure is taken from the earlier statement with the most words in
+    common.
     """
     result: list[Correction] = []
     before: list[tuple[str, frozenset[str]]] = []
@@ -109,8 +112,8 @@ def corrections(previous: str, messages: Sequence[text.Numbered]) -> list[Correc
 
 
 def _stated(text: str) -> list[tuple[str, frozenset[str]]]:
-    """Return the figure and the words of each sentence that has exactly one figure and is no
-    correction.
+    """Return the figure and the words of each sentence with exactly one figure. Return nothing if
+    the text is itself a correction.
     """
     parts = [] if _MISTAKE.search(text) else _SENTENCES.split(text)
     figures = [(_FIGURE.findall(part), part) for part in parts]

@@ -22,7 +22,9 @@ NAMES: tuple[tuple[str, ...], ...] = (
 
 
 def _by_language(names: Sequence[str]) -> tuple[tuple[str, ...], re.Pattern[str]]:
-    """Return the English beginnings of words, and a pattern of the Chinese parts."""
+    """Split the names of a section by language: return the English beginnings of words, and a
+    pattern of the Chinese parts of words.
+    """
     english = tuple(name for name in names if name.isascii())
     chinese = [name for name in names if not name.isascii()]
     return english, re.compile("|".join(chinese))
@@ -84,21 +86,23 @@ _NOTHING = frozenset(
 _SHOWN = re.compile(r"\[m\d+\] (?:human|ai|tool|system)\b")
 
 MOST_LINES = 2_000
-"""Lines of an answer that are read: more than the summary of the largest window holds."""
+"""Most lines of an answer that are read. The summary of the largest window has fewer."""
 
 SENTENCE_ENDS = tuple('.!?。！？]”"')
 
 MOST_HEAD = 40
-"""Characters of a heading at most, and eight words."""
+"""Most characters of a heading. A heading also has at most eight words."""
 
 MOST_CITED = 12
-"""A line that cites more messages than this is not about any of them in particular."""
+"""A line that cites more messages than this is not about any single message in particular."""
 
 
 @dataclass
 class _Block:
-    """A heading (None before the first one), its section (None if its name tells no section), and
-    the lines under it.
+    """A heading and the lines under it.
+
+    `name`: the heading, None for the lines before the first heading. `section`: which of the five
+    sections the heading names, None if it names none of them.
     """
 
     name: str | None
@@ -110,10 +114,10 @@ def read_sections(text: str, asked: str = "") -> list[list[str]]:
     """Return the lines under each of the five headings, in either language, however the headings
     are marked and numbered.
 
-    A heading is recognised by its words. If there are five headings, one with unknown words is
-    identified by its place; otherwise the lines under it are facts. `asked`: a user's instructions,
-    which may name headings of their own. Text without any known heading is prose: its sentences are
-    facts.
+    A heading is recognised by its words. A heading with unknown words is identified by its place if
+    there are exactly five headings; otherwise the lines under it become facts. `asked`: a user's
+    instructions, which may name other headings. Text without any known heading is read as prose,
+    and its sentences become facts.
     """
     lines = [
         line.strip()
@@ -146,7 +150,7 @@ def read_sections(text: str, asked: str = "") -> list[list[str]]:
 
 
 def sentences(line: str) -> list[str]:
-    """Return the sentences of a line, each with the citation after it."""
+    """Return the sentences of a line. A citation after a sentence stays with the sentence."""
     return [part.strip() for part in _SENTENCE.split(line) if part.strip()]
 
 
@@ -182,8 +186,8 @@ def _blocks(lines: Sequence[str], asked: str) -> list[_Block]:
 
 
 def _is_title(head: str, rest: str, line: str) -> bool:
-    """Return whether a line among bullets is a heading that does not use our words: it is short, no
-    bullet and no sentence.
+    """Return whether a line among bullets is a heading, although it names none of our sections. It
+    is a heading if it is short, and is neither a bullet nor a sentence.
     """
     is_item = bool(_BULLET.match(line)) and not line.startswith(("**", "__"))
     return (
@@ -192,8 +196,8 @@ def _is_title(head: str, rest: str, line: str) -> bool:
 
 
 def _head(line: str) -> tuple[str, str]:
-    """Return the words at the beginning of a line that could be a heading, empty if they are too
-    many, and the text after them.
+    """Split a line into the words at its beginning that could be a heading, and the text after
+    them. If these words are too long for a heading, return "" and the line.
     """
     lead = _LEAD.match(line)
     bare = line[lead.end() if lead else 0 :]
@@ -209,8 +213,8 @@ def _head(line: str) -> tuple[str, str]:
 
 @lru_cache(maxsize=4_096)
 def _section(head: str) -> tuple[int | None, float]:
-    """Return the section whose names make up most of a heading, and their share of the heading's
-    words and characters.
+    """Return the section that a heading names, None if it names none, and how much of the heading
+    consists of the section's names, from 0 to 1.
     """
     plain = _NEUTRAL_CHINESE.sub("", unicodedata.normalize("NFKC", head).casefold())
     words = [word for word in _WORD.findall(plain) if word not in _NEUTRAL]
@@ -226,7 +230,7 @@ def _section(head: str) -> tuple[int | None, float]:
 
 
 def _is_asked(head: str, line: str, asked: str) -> bool:
-    """Return whether a line begins with a name that a user's instructions gave."""
+    """Return whether a line begins with a heading that the user's instructions (`asked`) name."""
     if len(head) < 2 or head.casefold() not in asked.casefold():
         return False
     if not re.search(
@@ -245,7 +249,7 @@ def _unmarked(line: str) -> str:
 
 
 def _listed(lines: Iterable[str]) -> list[str]:
-    """Return the lines with "- " before each, without repetitions and without lines such as
+    """Return the lines as bullets ("- ..."), without repeated lines and without lines such as
     "none".
     """
     bare = [_unmarked(line) for line in lines]

@@ -1,5 +1,5 @@
-"""Turn a model's answer into a summary: read its headings in any form, drop invented figures, cut
-whole lines, and fill the unused room.
+"""Fit a summary that a model wrote into its budget: keep the most important lines, and fill unused
+room with findings that the model left out.
 """
 
 import re
@@ -40,11 +40,11 @@ _QUOTED = re.compile(r"[\"“„].{6,}[\"”]|[「『].{4,}[」』]|‘.{4,}’"
 def fitted(
     sections: Sequence[Sequence[str]], language: str, budget: int, count: Count
 ) -> list[list[str]]:
-    """Return as many lines as fit `budget` tokens, in their order.
+    """Return as many lines of each section as fit `budget` tokens, in their order.
 
-    Constraints have priority, then preferences, decisions and lines that quote somebody, then facts
-    and open items. Among these, lines with a figure come before lines without, and newer lines (by
-    the messages they cite) before older ones.
+    Constraints are kept first; then preferences, decisions and lines that quote somebody; then
+    facts and open items. Within each of these groups, lines with a figure come before lines
+    without, and newer lines (by the messages that they cite) before older ones.
     """
     room = budget - count(join_sections([[]] * len(sections), language))
     lines: list[tuple[int, int, str]] = []
@@ -78,13 +78,13 @@ def filled(
     skip: Skip = lambda sentence, ids: False,  # noqa: ARG005  # what a caller may hand in
     is_pinned: Callable[[str], bool] = lambda line: False,  # noqa: ARG005  # likewise
 ) -> str:
-    """Return the summary's text, with its unused room filled by code: lines for findings that the
-    model's lines do not hold. `skip`: sentences that need no line because pins hold them.
-    `room_for_stated`, `is_pinned`: see `fallback_summary`.
+    """Return the model's summary as text, and let code fill its unused room with lines for findings
+    that the model's lines do not hold.
 
     So a lazy model is never worse than no model: a line that only cites a round does not replace
-    the round's findings. Facts of the summary before are carried on in the same way, unless a line
-    says the same with another figure.
+    the round's findings. Facts of the previous summary are carried on in the same way, unless a new
+    line says the same with another figure. `skip` returns True for a sentence that needs no line
+    because a pin holds it. For `room_for_stated`, `mark` and `is_pinned` see `fallback_summary`.
     """
     claims = list(map(claim_of, chain.from_iterable(sections)))
 
@@ -111,14 +111,16 @@ def filled(
 
 
 def _is_own(line: str) -> bool:
-    """Return whether code wrote a line as single sentences, each of which is checked by itself."""
+    """Return whether code wrote a line of single sentences ("User said: ..."), which are checked
+    one by one. False for a question with its answer.
+    """
     return is_codes_line(line) and not is_finding(line)
 
 
 @dataclass(frozen=True)
 class Claim:
-    """The content of a line: its words, its figures, all its numbers as written, and the messages
-    it cites.
+    """The content of a line: its words, the values of its figures, all its numbers as written, and
+    the numbers of the messages that it cites.
     """
 
     words: frozenset[str]
@@ -145,10 +147,12 @@ def claim_of(line: str) -> Claim:
 
 
 def _held(claim: Claim, others: Sequence[Claim]) -> bool:
-    """Return whether other lines hold a claim: half of its figures, or half of its words if it has
-    no figures, or the same claim with one figure changed.
+    """Return whether other lines already hold a claim.
 
-    For the halves, only lines count that cite one of the claim's messages, or no message at all.
+    They do if they hold half of the claim's figures or, for a claim without figures, half of its
+    words. For this, only lines count that cite one of the claim's messages, or no message. Other
+    lines also hold a claim if one of them makes the same claim with one figure changed, or has all
+    words of a claim without figures.
     """
     near = [
         other for other in others if not other.cited or not claim.cited or other.cited & claim.cited
@@ -164,14 +168,14 @@ def _held(claim: Claim, others: Sequence[Claim]) -> bool:
 
 
 def _corrects(claim: Claim, other: Claim) -> bool:
-    """Return whether another claim says the same with one number changed."""
+    """Return whether `other` says the same as `claim` with one number changed."""
     changed = len(claim.numbers - other.numbers) == 1 == len(other.numbers - claim.numbers)
     return changed and claim.words == other.words
 
 
 def _is_worth(line: str) -> bool:
-    """Return whether a fact is carried on: it has a few content words or a figure, quotes somebody
-    or cites a few messages, and is no note on lines left out.
+    """Return whether a fact of the previous summary is worth carrying on. It must have two content
+    words, a figure, a quote, or a few citations. False for a note that lines were left out.
     """
     if left_out_in(line):
         return False

@@ -37,8 +37,8 @@ def figures(line: str) -> tuple[Figure, ...]:
 
 
 def numbers_in(text: str) -> set[float]:
-    """Return every value that the digits of a text may stand for, regardless of the text around
-    them.
+    """Return all values that the digits in a text may stand for. Unlike `figures`, this counts
+    digits of dates, names and the like as well.
     """
     plain = unicodedata.normalize("NFKC", text).replace("’", "'")
     numbers = {figure.value for figure in reading.figures(plain)}
@@ -57,14 +57,16 @@ def numbers_in(text: str) -> set[float]:
 
 @dataclass(frozen=True)
 class Sources:
-    """The sources of a summary: the messages it reads, by number, and the summary before it."""
+    """The sources of a summary: the messages it was written from, with their numbers, and the
+    previous summary.
+    """
 
     messages: Sequence[Numbered]
     previous: str
 
     @cached_property
     def rounds(self) -> list[list[Numbered]]:
-        """Return the messages by rounds."""
+        """Return the messages, grouped by round."""
         return numbered_rounds(self.messages)
 
     @cached_property
@@ -86,13 +88,16 @@ class Sources:
         return _words(" ".join([self.previous, *texts]))
 
     def cited(self, line: str) -> list[int]:
-        """Return the places of the rounds that a line cites."""
+        """Return the indices of the rounds that a line cites."""
         numbers = cited_numbers(line)
         return [place for place, known in enumerate(self._message_numbers) if known & numbers]
 
     def hold(self, figure: Figure, line: str) -> bool:
-        """Return whether a round that the line cites has the figure. If the line cites no message,
-        or older ones, any source may have it.
+        """Return whether a source holds the figure.
+
+        If the line cites only messages in `messages`, one of the rounds cited must hold it. If the
+        line also cites older messages, the previous summary may hold it instead. If the line cites
+        none of the messages, any source may hold it.
         """
         places = self.cited(line)
         known = set[int]().union(*self._message_numbers)
@@ -105,8 +110,8 @@ class Sources:
         return any(_in_bounds(numbers, *each) for numbers, each in product(sources, bounds))
 
     def know(self, text: str) -> bool:
-        """Return whether a text is about the conversation: it cites a message, has a figure, or
-        shares two words with the messages.
+        """Return whether a text is about the conversation. It is if it cites a message, has a
+        figure, or shares two words with the sources.
         """
         return bool(cited_numbers(text) or figures(text)) or len(self._words & _words(text)) >= 2
 
@@ -125,8 +130,8 @@ def content_words(text: str) -> frozenset[str]:
 
 
 def _words(text: str) -> frozenset[str]:
-    """Return the content words of a text; for Chinese, every pair of characters, because two texts
-    that say the same share few pairs.
+    """Return the content words of a text; for Chinese, all pairs of neighbouring characters, even
+    those that `terms` leaves out, because two texts about the same thing share few pairs.
     """
     return frozenset(terms(text)).union(
         token for token in tokens_of(text) if token[1:] and not token.isascii()
@@ -139,10 +144,10 @@ def _in_bounds(numbers: Sequence[float], low: float, high: float) -> bool:
 
 
 def supported(line: str, sources: Sources) -> str:
-    """Return a line without the sentences that have a figure which no cited round holds. Empty if
-    no sentence is left.
+    """Return a line without the sentences whose figures the sources do not hold (see
+    `Sources.hold`). Return "" if no sentence is left.
 
-    The whole sentence goes: without its figure it might say something else.
+    The whole sentence is removed, because without its figure it might say something else.
     """
 
     def is_backed(sentence: str) -> bool:
@@ -158,11 +163,12 @@ def supported(line: str, sources: Sources) -> str:
 
 
 def checked(sections: Sequence[Sequence[str]], sources: Sources, messages: int) -> list[list[str]]:
-    """Return the lines without citations of unknown messages and figures that no message has.
+    """Return the lines of each section without citations of unknown messages, and without sentences
+    whose figures no source holds.
 
-    `messages`: the number of messages in the transcript. An answer with lines under the first
-    heading only may be about anything ("I cannot do that."). It is dropped if it has nothing to do
-    with the conversation.
+    `messages`: the number of messages in the transcript. An answer that has lines only under the
+    first heading may be about anything ("I cannot do that."). It is dropped as a whole if it has
+    nothing to do with the conversation.
     """
 
     def checked_lines(section: Sequence[str]) -> list[str]:

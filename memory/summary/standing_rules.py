@@ -1,4 +1,4 @@
-"""Carry on the rules of earlier summaries until a quote ends them."""
+"""Carry on the rules of earlier summaries until words of the user end them."""
 
 import re
 from collections.abc import Sequence
@@ -22,11 +22,11 @@ from longtable.memory.summary.summary_text import (
 RULES = (PREFERENCES, CONSTRAINTS)
 
 SAME = 0.75
-"""Share of a line's words from which on another line says the same."""
+"""If another line has at least this share of a line's words, the two say the same."""
 
 ABOUT = 0.5
-"""Share of words from which on a newer line, or a newer sentence of the user, is about the same
-subject.
+"""If a newer line, or a newer sentence of the user, has at least this share of a line's words, the
+two are about the same subject.
 """
 
 _LATER = {"en": ' (later: "{quote}" [m{number}])', "zh": "（后来：“{quote}”[m{number}]）"}
@@ -36,8 +36,10 @@ _HAS_LATER = re.compile(r" \(later: \".*\" \[m\d+\]\)|（后来：“.*”\[m\d+
 
 @dataclass(frozen=True)
 class Standing:
-    """The facts that decide whether a rule of the summary before is still valid. `ended`: texts of
-    ended pins. `shown`: texts of the pins that the view shows. `said`: the user's new messages.
+    """The facts that decide whether a rule of the previous summary is still valid.
+
+    `ended`: texts of ended pins. `shown`: texts of the pins that the view shows. `said`: the user's
+    new messages.
     """
 
     ended: Sequence[str] = ()
@@ -45,7 +47,9 @@ class Standing:
     said: Sequence[Numbered] = ()
 
     def allows(self, line: str) -> bool:
-        """Return False for a line that repeats an ended pin and no pin in force, else True."""
+        """Return whether a line may stay in the summary. False if the line repeats an ended pin,
+        unless it is at least as similar to a pin that the view shows.
+        """
         ended = max((_nearness(line, text) for text in self.ended), default=0.0)
         shown = max((_nearness(line, text) for text in self.shown), default=0.0)
         return ended < SAME or ended <= shown
@@ -55,8 +59,9 @@ class Standing:
         return any(_nearness(line, text) >= SAME for text in self.shown)
 
     def with_later(self, line: str, language: str) -> str:
-        """Return a line followed by the user's newest sentence on the same subject, as a quote.
-        That sentence may change or end the rule.
+        """Return a line with the user's newest sentence on the same subject quoted after it,
+        because that sentence may change or end the rule. If there is none, return the line as it
+        is.
         """
         bare = _HAS_LATER.sub("", line)
         words = content_words(without_citations(bare))
@@ -71,10 +76,10 @@ class Standing:
 def carried_on(
     sections: Sequence[Sequence[str]], previous: str, standing: Standing, language: str
 ) -> list[list[str]]:
-    """Add to a summary the preferences and constraints of the previous summary that it dropped, and
-    remove all that repeat an ended pin.
+    """Add the preferences and constraints of the previous summary that the new summary dropped, and
+    remove those that repeat an ended pin.
 
-    A line is not carried on if a pin or a new line says the same, or if a new line that cites a
+    An old line is not added if a pin or a new line says the same, or if a new line that cites a
     newer message is about the same subject.
     """
     result = [list(section) for section in sections]
@@ -108,7 +113,7 @@ def _said_again(line: str, sections: Sequence[Sequence[str]]) -> bool:
 
 
 def _nearness(line: str, text: str) -> float:
-    """Return 1 if a line holds a text word for word, else the share of words that line and text
+    """Return 1 if the line holds the text word for word; otherwise the share of words that the two
     have in common.
     """
     bare = without_citations(line)

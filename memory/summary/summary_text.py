@@ -1,5 +1,5 @@
-"""The text of a summary: five headings, and one line for each finding. Its prompt, input, parser
-and coverage.
+"""The text of a summary: five headings with lines under them. Also the prompt and the input of the
+summariser, and the parser of a summary.
 """
 
 import json
@@ -22,8 +22,8 @@ rows. Only tool results are clipped.
 
 
 def coverage(messages: Sequence[tuple[int, BaseMessage]], count: Count) -> tuple[float, str]:
-    """Return the share of the text that is shown, by tokens, and the reason if it is not the whole
-    text.
+    """Return which share of the messages' text, in tokens, the summariser is shown, and a note on
+    what it is not shown: clipped tool results and attachments.
     """
     full = sum(count(str(message.text)) for _, message in messages)
     results = [str(message.text) for _, message in messages if isinstance(message, ToolMessage)]
@@ -40,8 +40,8 @@ def coverage(messages: Sequence[tuple[int, BaseMessage]], count: Count) -> tuple
 
 
 def attachments(message: BaseMessage) -> list[str]:
-    """Return the kinds of a message's parts that are not text ("image_url"), in order. Tool calls
-    are left out.
+    """Return the kinds of the attachments in a message, such as "image_url", in order. Text, tool
+    calls and reasoning are no attachments.
     """
     if isinstance(message.content, str):
         return []
@@ -55,12 +55,12 @@ _TEXT = frozenset(
 
 
 NEAR_CHARS = 10_000
-"""Characters in which a cut looks for white space."""
+"""Where a text is cut, white space is looked for in at most this many characters before the cut."""
 
 
 def packed(items: Iterable[tuple[Item, int]], room: int) -> list[list[Item]]:
-    """Pack items with their token counts into parts of at most `room` tokens, in order. A larger
-    item gets a part of its own.
+    """Pack items (each given with its tokens) into parts of at most `room` tokens, in order. An
+    item larger than that gets a part of its own.
     """
     parts: list[list[Item]] = [[]]
     used = 0
@@ -74,8 +74,8 @@ def packed(items: Iterable[tuple[Item, int]], room: int) -> list[list[Item]]:
 
 
 def pieces(text: str, room: int, count: Count) -> Iterator[str]:
-    """Yield a text in parts of at most `room` tokens, in order and complete, cut after white space
-    if there is any near.
+    """Yield a text in parts of at most `room` tokens. Nothing is left out. The text is cut after
+    white space if there is any near the cut.
     """
     # What is longer than the room could be is cut before it is counted.
     if len(text) < 2 or (len(text) <= room * MOST_CHARS and count(text) <= room):
@@ -89,7 +89,9 @@ def pieces(text: str, room: int, count: Count) -> Iterator[str]:
 
 
 Numbered = tuple[int, BaseMessage]
-"""A message and its place in the transcript, from 1; summaries cite it as [m12]."""
+"""A message with its number: its place in the transcript, from 1. Summaries cite message 12 as
+[m12].
+"""
 
 HEADINGS: dict[str, tuple[str, ...]] = {
     "en": ("Facts and findings", "User preferences", "Constraints", "Decisions", "Open items"),
@@ -143,8 +145,10 @@ _CJK = re.compile(r"[\u3400-\u9fff]")
 
 @dataclass(frozen=True)
 class Finding:
-    """An earlier question with its answer, the SQL that gave the answer ("" if there was none) and
-    the source messages, as "m3-m6".
+    """An earlier question with its answer.
+
+    `sql`: the SQL that gave the answer, "" if there was none. `ids`: the source messages, such as
+    "m3-m6".
     """
 
     question: str
@@ -153,7 +157,7 @@ class Finding:
     ids: str = ""
 
     def line(self, language: str) -> str:
-        """Return the memory line that `findings_in` reads back."""
+        """Return the finding as a line of a memory. `findings_in` reads such lines."""
         question_word, answered = _WORDS[language]
         sql = f" | SQL: {flat(self.sql)}" if self.sql else ""
         ids = f" [{self.ids}]" if self.ids else ""
@@ -170,7 +174,9 @@ _FINDING = re.compile(
 
 
 def findings_in(text: str) -> list[Finding]:
-    """Read the findings out of a memory text (or a system message that holds one), oldest first."""
+    """Return the findings in the text of a memory, oldest first. `text` may also be a system
+    message with a memory in it.
+    """
     return [
         Finding(m["q"], m["a"], m["sql"] or "", m["ids"] or "") for m in _FINDING.finditer(text)
     ]
@@ -182,18 +188,22 @@ def is_finding(line: str) -> bool:
 
 
 def language_of(messages: Sequence[BaseMessage]) -> str:
-    """Return "zh" when the users' words are mostly Chinese, else "en"."""
+    """Return "zh" if more than a third of the characters in the user's messages are Chinese, else
+    "en".
+    """
     words = " ".join(str(m.text) for m in messages if m.type == "human")
     return "zh" if len(_CJK.findall(words)) * 3 > len(words.replace(" ", "")) else "en"
 
 
 def render_memory(summary: str, language: str) -> str:
-    """Return the block for the system message, marked as reference data."""
+    """Return the memory block of a call: the summary in a tag, marked as reference data."""
     return f"<memory>\n{MEMORY_INTRO[language]}\n{harmless(summary)}\n</memory>"
 
 
 def harmless(text: str) -> str:
-    """Change words of a person or a tool so that they cannot close the block that they are in."""
+    """Return a text in which the tags of our blocks are defused, so that words of a person or a
+    tool cannot close the block that they are in.
+    """
     return _BLOCK_TAG.sub("‹", text)
 
 
@@ -201,8 +211,8 @@ def harmless(text: str) -> str:
 
 
 def summary_prompt(language: str, *, words: int, instructions: str | None = None) -> str:
-    """Return the summariser's instructions; `instructions` replaces the built-in ones, but not the
-    form of the answer.
+    """Return the summariser's system prompt. `instructions` replaces the built-in instructions, but
+    not the part about the format of the answer.
     """
     headings = "\n".join(f"## {h}" for h in HEADINGS[language])
     if instructions:
@@ -213,8 +223,8 @@ def summary_prompt(language: str, *, words: int, instructions: str | None = None
 
 
 def summary_input(previous: str, rendered: Sequence[str], *, reason: str = "") -> str:
-    """Return the summariser's input: the memory so far, the messages to compact as `render_message`
-    shows them, and why the last try failed.
+    """Return the summariser's input: the memory so far (`previous`), the messages to compact
+    (`rendered`, by `render_message`), and the reason why its last try failed.
     """
     lines = [
         f"<memory-so-far>\n{previous or '(none)'}\n</memory-so-far>",
@@ -261,12 +271,14 @@ def citations(text: str) -> list[str]:
 
 
 def without_citations(text: str) -> str:
-    """Return a text without the messages it cites."""
+    """Return a text without its citations."""
     return _CITE.sub("", text)
 
 
 def known_citations(line: str, messages: int) -> str:
-    """Return a line without citations of messages beyond the transcript's last."""
+    """Return a line without citations of messages that do not exist. `messages`: number of messages
+    in the transcript.
+    """
     for citation in citations(line):
         if any(not 1 <= int(number) <= messages for number in re.findall(r"\d+", citation)):
             line = line.replace(citation, "")
@@ -319,8 +331,8 @@ _WHOLE = re.compile(r"\d[\d.,]*(?:\s?[(（][^()（）]{1,24}[)）])?")
 
 
 def clip(text: str, chars: int) -> str:
-    """Return the beginning of a text. No figure is cut in two, or separated from the mark that it
-    was corrected.
+    """Return at most the first `chars` characters of a text, with a mark if it was cut. A figure is
+    neither cut in two nor separated from its mark "(corrected: m12)".
     """
     if len(text) <= chars:
         return text

@@ -1,5 +1,5 @@
-"""Markdown artifacts: sections that cite the messages they come from; parse, join, merge, check and
-shorten them by code.
+"""Parse, join, merge, check and shorten Markdown artifacts. The sections of an artifact cite the
+messages that they come from.
 
 A section is a line "## title <!-- sources: m3-m5, m9 -->" with its text under it. Sources are
 places in the transcript.
@@ -15,7 +15,7 @@ from longtable.base.words import fold
 from longtable.memory.counting.tokens import levels_that_fit
 
 MOST_SOURCES = 200_000
-"""Most messages that one list of sources may name: "m1-m999999999" is no citation."""
+"""Most messages that are read from one list of sources, so that "m1-m999999999" does no harm."""
 NOTES = "Notes"
 EARLIER = {"en": "Earlier", "zh": "更早的内容"}
 FENCE = "```"
@@ -30,8 +30,8 @@ _UNPRINTED = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\x85\u2028\u2029\ud800-
 
 @dataclass(frozen=True)
 class Section:
-    """One part of an artifact: its title, the messages it comes from (ascending), its Markdown
-    text.
+    """One part of an artifact: its title, the numbers of the messages it comes from (ascending),
+    and its Markdown text.
     """
 
     title: str
@@ -63,8 +63,8 @@ def join(parts: Iterable[Section]) -> str:
 
 
 def clean(part: Section) -> Section:
-    """Return a section that is read back as written: title and text hold no heading or citation of
-    their own, and code fences are closed.
+    """Return a section that can be written and read back without change: headings and comments
+    within its title and text are defused, and code fences are closed.
     """
     title = " ".join(_plain(part.title).split()) or NOTES
     lines = [_demoted(line.rstrip()) for line in _plain(part.body).splitlines()]
@@ -141,7 +141,7 @@ def _is_fence(line: str) -> bool:
 
 
 def merge_sections(parts: Iterable[Section]) -> list[Section]:
-    """Join sections of the same title, in the place of the first."""
+    """Merge sections that have the same title, in the place of the first of them."""
     merged: dict[str, Section] = {}
     for part in map(clean, parts):
         key = fold(part.title)
@@ -150,12 +150,12 @@ def merge_sections(parts: Iterable[Section]) -> list[Section]:
 
 
 def sources_of(artifact: str) -> set[int]:
-    """Return every message an artifact cites."""
+    """Return the numbers of all messages that an artifact cites."""
     return cited_by(sections(artifact))
 
 
 def cited_by(parts: Iterable[Section]) -> set[int]:
-    """Return every message that some sections cite."""
+    """Return the numbers of all messages that these sections cite."""
     return set().union(*(part.sources for part in parts))
 
 
@@ -182,8 +182,8 @@ def _key(unit: str) -> str:
 
 
 def _units(body: str) -> list[str]:
-    """Split a text into the smallest parts that may be dropped: a line, or a whole code block or
-    table. Lines within a block or table may repeat.
+    """Split a text into units. A unit is a line, or a whole code block or table. A merge drops
+    repeated units, but keeps repeated lines within a block or table.
     """
     units: list[list[str]] = []
     kind = ""
@@ -211,9 +211,9 @@ def fit_artifact(artifact: str, budget: int, count: Count, language: str = "en")
     """Shorten an artifact to `budget` tokens by `count`, oldest sections first. Sources are never
     dropped.
 
-    Texts are cut to their first line, then to 60 characters of it, then to nothing. After that the
-    oldest sections are joined into one. Older versions of the topic keep the whole text. If the
-    budget is too small even for the sources, the result is larger than the budget.
+    Texts are cut to their first line, then to its first 60 characters, then to nothing. After that
+    the oldest sections are joined into one. If the budget is too small even for the sources, the
+    result is larger than the budget. Older versions of a topic still hold the whole text.
     """
     if count(artifact) <= budget:
         return artifact
@@ -247,12 +247,14 @@ def fit_artifact(artifact: str, budget: int, count: Count, language: str = "en")
 
 
 def _forms(part: Section) -> list[Section]:
-    """Return a section in several forms, each with a shorter text than the one before."""
+    """Return a section in four forms, each with a shorter text than the form before."""
     return [replace(part, body=body) for body in _shorter(part.body)]
 
 
 def _shorter(body: str) -> tuple[str, str, str, str]:
-    """Return a text, its first line, the start of that, and nothing."""
+    """Return a text in four lengths: whole, its first line, the first 60 characters of that line,
+    and empty.
+    """
     lines = [line for line in body.split("\n") if line.strip(" |:-") and not _is_fence(line)]
     first = body if not lines or lines[0] == body else _marked(lines[0])
     return body, first, first if len(first) <= 60 else _marked(first[:60]), ""

@@ -1,5 +1,5 @@
-"""Split messages into drafts of topic documents: the prompts and answers of a model, or by code
-alone.
+"""Split messages into drafts of topic documents, either with a model (its prompts and answers are
+here) or by code alone.
 """
 
 import json
@@ -29,7 +29,7 @@ from longtable.memory.topics.topics import SUMMARY_CHARS, Topic
 
 TITLE_CHARS = 80
 MOST_ANSWER_CHARS = 400_000
-"""An answer longer than this is no artifact: it is refused unread."""
+"""A model's answer longer than this is refused without being read."""
 
 _FORM = {
     "en": (
@@ -120,28 +120,32 @@ class Analysis(BaseModel):
 
 
 class Assignment(BaseModel):
-    """A model's answer to "which of the topics there are does this belong to?"."""
+    """A model's answer to "to which existing topic does this belong?". `topic` is None if it
+    belongs to none.
+    """
 
     topic: str | None
     summary: Line = ""
 
 
 def analyse_prompt(language: str, instructions: str | None = None, pin_contract: str = "") -> str:
-    """Return the analysis' instructions; `instructions` replaces the built-in ones, but not the
-    form of the answer.
+    """Return the system prompt of the analysis. `instructions` replaces the built-in instructions,
+    but not the part about the format of the answer.
     """
     whole = f"{instructions}\n{{form}}" if instructions else ANALYSE[language]
     return f"{whole.replace('{form}', _FORM[language])}\n{pin_contract}".rstrip()
 
 
 def analyse_input(messages: Sequence[Numbered], *, language: str, fault: str = "") -> str:
-    """Return the messages to analyse, and why the last answer was refused."""
+    """Return the request of the analysis: the messages, and why the model's last answer was refused
+    (`fault`, "" if it was not).
+    """
     lines = ["<messages>", *(render_message(n, m) for n, m in messages), "</messages>"]
     return "\n".join([*lines, _AGAIN[language].format(fault=fault)] if fault else lines)
 
 
 def assign_input(topics: Sequence[Topic], title: str, summary: str) -> str:
-    """Return the topics there are and the new one, each as a line."""
+    """Return the request of the assignment: the existing topics and the new one, each as a line."""
     lines = [topic_line(topic) for topic in topics]
     return "\n".join(
         [
@@ -164,8 +168,8 @@ Form = TypeVar("Form", Analysis, Assignment)
 
 
 def read_answer(answer: str, form: type[Form]) -> Form | str:
-    """Read an answer in one of the two forms. If it cannot be read, return a text that says what is
-    wrong with it.
+    """Read a model's answer as an `Analysis` or an `Assignment`. If the answer cannot be read,
+    return a text that says what is wrong with it.
     """
     try:
         return form.model_validate(_object_in(answer))
@@ -176,7 +180,9 @@ def read_answer(answer: str, form: type[Form]) -> Form | str:
 
 
 def _object_in(answer: str) -> object:
-    """Return the JSON object in an answer, also with words or a fence around it."""
+    """Return the JSON object in an answer, even if words or a code fence stand around it. Raises
+    `ValueError` if there is none.
+    """
     start = answer.find("{")
     end = answer.rfind("}")
     if start < 0 or end < start:
@@ -185,7 +191,7 @@ def _object_in(answer: str) -> object:
 
 
 def _fault(error: ValidationError) -> str:
-    """Name the first faults of an answer, without quoting it."""
+    """Return a text that names the first three faults of an answer, without quoting the answer."""
     places = []
     for fault in error.errors()[:3]:
         place = ".".join(map(str, fault["loc"])) or "the answer"
@@ -195,19 +201,22 @@ def _fault(error: ValidationError) -> str:
 
 SAME_SUBJECT = 0.3
 SAME_WORDS = 0.15
-"""Least share of a text's words, by weight, that another text must have to be about the same
-subject. `SAME_WORDS` holds if no SQL names tables.
+"""Two texts are about the same subject if one has at least this share of the other's words, by
+weight. `SAME_SUBJECT` is for a text whose SQL names tables, `SAME_WORDS` for any other text.
 
-Tuned on two wandering talks, held out on two others (tests/memory/topics/test_drafts.py): 82 % of
-the pairs of questions filed together belong together, and 93 % of the pairs that belong together
-are filed together. Without any SQL both are 72 %.
+Both were tuned on two wandering conversations and tested on two others
+(tests/memory/topics/test_drafts.py): 82 % of the pairs of questions filed together belong together,
+and 93 % of the pairs that belong together are filed together. Without any SQL, both figures are
+72 %.
 """
 STAY = 0.1
-"""Added to the score of the topic that the round before belongs to."""
+"""Bonus on the score of the topic to which the previous round belongs."""
 TABLE = "table "
 TABLE_WEIGHT = 8.0
 THIN = 2
-"""A question with fewer content words than this continues the subject before it: "and in June?"."""
+"""A question with fewer content words than this, such as "and in June?", continues the subject of
+the previous round.
+"""
 BODY_CHARS = 1_200
 BODY_LINES = 14
 QUESTION_CHARS = 600
@@ -221,7 +230,9 @@ Round = Sequence[Numbered]
 
 @dataclass(frozen=True)
 class SubjectDraft:
-    """One topic found in some messages, and the messages that are filed with it, cited or not."""
+    """One topic found in some messages. `filed`: all messages filed with the topic, whether its
+    sections cite them or not.
+    """
 
     title: str
     summary: str
@@ -230,18 +241,18 @@ class SubjectDraft:
 
     @property
     def ids(self) -> list[str]:
-        """Return the ids of the messages filed with it."""
+        """Return the ids of the messages filed with the topic."""
         return [message.id for _, message in self.filed if message.id]
 
     @property
     def turn(self) -> int:
-        """Return the newest turn among them."""
+        """Return the newest turn among the messages filed with the topic, 0 if there is none."""
         return max((turn_number(message) for _, message in self.filed), default=0)
 
 
 def shown(messages: Round) -> list[Numbered]:
-    """Return the messages whose words are new. Recalled messages are filed, but no model reads them
-    again.
+    """Return the messages that a model reads: all except messages that only repeat earlier ones.
+    (Those are filed too.)
     """
     return [(number, message) for number, message in messages if not is_recalled(message)]
 
@@ -252,10 +263,10 @@ def shown(messages: Round) -> list[Numbered]:
 def read_drafts(
     analysis: Analysis, rounds: Sequence[Round]
 ) -> tuple[list[SubjectDraft], list[str]]:
-    """Return a model's topics with only real citations, and a list of faults for the model to
-    correct.
+    """Return a model's topics, and a list of faults for the model to correct.
 
-    A section that cites no message is left out, because its text has no source.
+    Citations of messages that the model was not shown are removed. A section that then cites no
+    message is left out, because its text has no source.
     """
     known = set(_numbers_shown(rounds))
     drafts: dict[str, SubjectDraft] = {}
@@ -290,7 +301,7 @@ def read_drafts(
 
 
 def _numbers_shown(rounds: Iterable[Round]) -> list[int]:
-    """Return the numbers of the messages of rounds whose words are new."""
+    """Return the numbers of the messages in these rounds that a model reads (see `shown`)."""
     numbers: list[int] = []
     for round_ in rounds:
         numbers += [number for number, _ in shown(round_)]
@@ -307,7 +318,7 @@ def _cites(round_: Round, numbers: Container[int]) -> bool:
 
 
 def uncovered(drafts: Sequence[SubjectDraft], rounds: Sequence[Round]) -> list[Round]:
-    """Return the rounds of which no draft cites anything."""
+    """Return the rounds of which no draft cites any message."""
     cited = cited_in(drafts)
     return [round_ for round_ in rounds if (new := shown(round_)) and not _cites(new, cited)]
 
@@ -317,9 +328,9 @@ def complete(
 ) -> list[SubjectDraft]:
     """File every message of the rounds with the drafts.
 
-    A message goes to each draft that cites it. A message that no draft cites goes where the rest of
-    its round goes. If no draft cites any message of a round, code makes a section of it, in the
-    draft of the previous round.
+    A message is filed with each draft that cites it. A message that no draft cites is filed with
+    the draft that cites most of its round. If no draft cites any message of a round, the round
+    becomes a section of the draft to which the previous round belongs.
     """
     cited = [cited_by(draft.sections) for draft in drafts]
     filed: list[list[Numbered]] = [[] for _ in drafts]
@@ -352,10 +363,11 @@ def complete(
 
 
 def code_drafts(rounds: Sequence[Round], language: str) -> list[SubjectDraft]:
-    """Group rounds into topics by the words and tables of their questions. Each round becomes one
-    section with exact sources.
+    """Group rounds into topics by the words of their questions and the tables of their SQL. Each
+    round becomes one section that cites all its messages.
 
-    A follow-up of few words stays with the round before it. Deterministic; O(rounds x groups).
+    A follow-up question of few words stays with the previous round. The result is deterministic;
+    the time is O(rounds x topics).
     """
     about = [subject_of((question_of(round_), 2.0), sql=_sql(round_)) for round_ in rounds]
     telling = rarity(about)
@@ -381,8 +393,8 @@ def code_drafts(rounds: Sequence[Round], language: str) -> list[SubjectDraft]:
 
 
 def subject_of(*weighted: tuple[str, float], sql: str) -> Words:
-    """Return the subject of some texts with their SQL: their words, and the tables, which weigh
-    more than a word.
+    """Return the subject of some texts and of their SQL: the words of the texts, and the tables of
+    the SQL, which weigh more than words. Each text is given with the weight of its words.
     """
     return {
         **words(*weighted),
@@ -391,12 +403,12 @@ def subject_of(*weighted: tuple[str, float], sql: str) -> Words:
 
 
 def enough_for(subject: Words) -> float:
-    """Return the least overlap with this subject that counts as the same subject."""
+    """Return the overlap that a text needs at least to be about this subject, too."""
     return SAME_SUBJECT if any(term.startswith(TABLE) for term in subject) else SAME_WORDS
 
 
 def tables_in(sql: str) -> list[str]:
-    """Return the names of the tables in a text that holds SQL, as far as a pattern finds them."""
+    """Return the names of the tables in a text that holds SQL: the names after FROM and JOIN."""
     return [name.strip('"`[]').split(".")[-1].strip('"`[]') for name in _TABLES.findall(sql)]
 
 
@@ -406,8 +418,8 @@ def question_of(round_: Round) -> str:
 
 
 def section_of(round_: Round, language: str) -> Section:
-    """Return a round as a section: the question as its title, answer and SQL as its text, all its
-    messages as sources.
+    """Return a round as a section. Its title is the question, its text the answer and the SQL, and
+    its sources are the round's messages.
     """
     new = shown(round_) or list(round_)
     question = " ".join(question_of(round_).split())
@@ -447,7 +459,7 @@ def _draft(group: Sequence[Round], language: str) -> SubjectDraft:
 
 
 def _sql(round_: Round) -> str:
-    """Return the last SQL of a round that ran, "" without one."""
+    """Return the SQL of the last query of a round that did not fail, "" if there is none."""
     failed = {
         message.tool_call_id
         for _, message in round_

@@ -1,5 +1,5 @@
-"""The strategy `topics`: compacted rounds are filed into documents by subject; each section cites
-its source messages.
+"""The strategy `topics`: compacted rounds are filed into documents by subject. Each section of a
+document cites its source messages.
 """
 
 import itertools
@@ -57,20 +57,22 @@ from longtable.memory.topics.topics import (
 )
 
 REQUEST_SHARE = 0.6
-"""Share of the model's window that a request may fill. The rest is for its answer, and a margin
+"""Share of the model's window that a request may fill. The rest is for the answer, and a margin,
 because the model's tokenizer may count differently.
 """
 TRIES = 2
 
 Result = TypeVar("Result")
 Steps = Generator[list[BaseMessage], "str | Exception | None", Result]
-"""A dialogue with the model: it yields requests, and is sent the answer's text or an error."""
+"""A dialogue with the model, as a generator. It yields requests; the caller sends back the text of
+each answer, or the exception of a failed request.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Filing:
-    """The messages to file, the topics so far, and the bounds. Sizes in tokens by `count`; `window`
-    is None without a model.
+    """The messages to file, the topics so far, and limits on sizes, in tokens by `count`. `window`
+    is the model's window, None without a model.
     """
 
     messages: Sequence[Numbered]
@@ -84,10 +86,12 @@ class Filing:
     turn: int
     time: str
     changed: Mapping[str, Topic] = field(default_factory=dict)
-    """Topics, by id, from which text was taken since they were written. Each gets a new version."""
+    """Topics, by id, that lost text since they were written, because messages were excluded. Each
+    of them gets a new version.
+    """
     instructions: str | None = None
     pin_contract: str = ""
-    """The model's instructions about quoting rules."""
+    """The model's instructions to quote rules of the user, which become pins."""
     first_number: int = 1
     """The lowest number that a new topic may have. The numbers used by undone compactions are not
     used again.
@@ -106,8 +110,8 @@ class Filing:
 
 @dataclass(frozen=True)
 class Filed:
-    """A new version of each topic that changed. `method` is "model" if a model found all of them,
-    else "fallback".
+    """The result of a filing: a new version of each topic that changed. `method` is "model" if a
+    model found the topics of all messages, else "fallback".
     """
 
     topics: list[Topic]
@@ -118,8 +122,8 @@ class Filed:
 
 
 class Filer:
-    """Files messages. It keeps the topics as they are now, the failures so far, and whether the
-    model is still worth asking.
+    """Files messages into topics. It keeps the topics as they are now, the failures so far
+    (`reasons`), and whether the model need not be asked any more (`silent`).
     """
 
     def __init__(self, job: Filing) -> None:
@@ -137,7 +141,7 @@ class Filer:
         self.silent = job.window is None
 
     def file(self) -> Steps[Filed]:
-        """File all messages of the job: each id is in a returned version."""
+        """File all messages of the job. Each message's id is then in a returned topic."""
         by_model = bool(self.job.messages)
         for rounds, fits in _parts(self.job):
             if not fits:
@@ -155,8 +159,8 @@ class Filer:
         )
 
     def _ask(self, system: str, asked: str) -> Steps[str | None]:
-        """Return the model's text. None if there is no model, if it failed before, or if the
-        request would not fit.
+        """Ask the model and return its text. Return None if there is no model, if it fails or
+        failed before, or if the request does not fit. Return "" if the answer is far too long.
         """
         if self.silent or self.job.count(system) + self.job.count(asked) > self.job.room:
             return None
@@ -173,8 +177,8 @@ class Filer:
     # -- 1. which topics are in these messages?
 
     def _analyse(self, rounds: list[list[Numbered]]) -> Steps[list[SubjectDraft]]:
-        """Return the topics that the model finds in some rounds. It is asked once more to correct
-        mistakes. Empty if code has to find the topics.
+        """Return the topics that the model finds in some rounds. If its answer has faults, the
+        model is asked once more. Return an empty list if code has to find the topics.
         """
         job = self.job
         messages = list(itertools.chain.from_iterable(map(shown, rounds)))
@@ -207,8 +211,8 @@ class Filer:
     # -- 2. to which of the topics there are does it belong?
 
     def _put(self, draft: SubjectDraft, known: Sequence[Topic]) -> Steps[None]:
-        """File a draft into one of the topics in `known`, which existed before this part of the
-        messages, or as a new topic.
+        """File a draft into one of the topics in `known`, or as a new topic. `known`: the topics
+        that existed before the drafts of this request.
         """
         home, summary = yield from self._home(draft, [self.topics[topic.id] for topic in known])
         if home is None:
@@ -231,8 +235,8 @@ class Filer:
         )
 
     def _home(self, draft: SubjectDraft, known: Sequence[Topic]) -> Steps[tuple[Topic | None, str]]:
-        """Return the topic that a draft belongs to, None for a new one, and a summary for both
-        together, "" if the model gave none.
+        """Return the topic that a draft belongs to, None if it needs a new topic, and a common
+        summary of topic and draft, "" if the model gave none.
         """
         for topic in known:
             if fold(topic.title) == fold(draft.title):
@@ -257,7 +261,9 @@ class Filer:
         return next((topic for enough, topic in ranked if enough), None), ""
 
     def _fitting(self, topics: Sequence[Topic]) -> list[Topic]:
-        """Return the topics, the likeliest first, whose lines fill at most half a request."""
+        """Return as many of the topics, in their order, as have lines that fill at most half a
+        request. Return at least one.
+        """
         left = self.job.room // 2
         offered = []
         for topic in topics:
@@ -269,11 +275,11 @@ class Filer:
 
 
 def _parts(job: Filing) -> list[tuple[list[list[Numbered]], bool]]:
-    """Split the messages into parts that fit one request: by rounds, and a round that is too long
-    by messages.
+    """Split the messages into parts that fit one request. A round stays whole if it fits; a longer
+    round is split between messages.
 
-    Each part comes with a flag that says whether it fits. A round with a message longer than the
-    window does not fit.
+    Each part comes with True if it fits a request. A round with a message that is longer than a
+    request does not fit.
     """
     rounds = numbered_rounds(job.messages)
     if job.window is None:
@@ -311,8 +317,8 @@ def _count_cited(drafts: Sequence[SubjectDraft]) -> int:
 
 
 def _by_likeness(draft: SubjectDraft, topics: Sequence[Topic]) -> list[tuple[bool, Topic]]:
-    """Return the topics, the likeliest first, each with a flag that says whether it shares enough
-    words with the draft. Of equals the most recently used comes first.
+    """Return the topics, the most similar to the draft first, each with True if it shares enough
+    words with the draft. Of equally similar topics, the first in `topics` comes first.
     """
     about = _subject(draft.title, draft.summary, draft.sections)
     subjects = [_subject(topic.title, topic.summary, sections(topic.artifact)) for topic in topics]
@@ -329,8 +335,8 @@ def _subject(title: str, summary: str, parts: Sequence[Section]) -> Words:
 
 
 def _both(old: str, new: str) -> str:
-    """Join two summaries in one line, the old one first. If the line is too long, its first items
-    are dropped.
+    """Join two summaries into one line of items, the old items first. If the line is too long, its
+    first items are dropped.
     """
     items = list(
         dict.fromkeys(
@@ -343,15 +349,16 @@ def _both(old: str, new: str) -> str:
 
 
 ARTIFACT_SHARE = 0.5
-"""Largest share of the tokens for all artifacts that one may take."""
+"""Most tokens of one artifact, as a share of the tokens for all artifacts."""
 
 
 @dataclass(frozen=True)
 class Topics:
-    """Uses the summariser; without one, or if it fails, shared words and SQL decide.
+    """File messages with the summariser. Without a summariser, or if it fails, shared words and the
+    tables in SQL decide.
 
-    Topics are never made anew. Messages not yet filed are filed, and text from messages excluded
-    since is taken out.
+    Topics are never made anew: each compaction only files the messages that are not filed yet, and
+    removes text from messages excluded since.
     """
 
     name: str = TOPICS
@@ -386,8 +393,8 @@ class Topics:
 
 
 def _filing(job: Job, reads: Sequence[Numbered], window: int | None) -> Filing:
-    """Return the messages to file, with topics and bounds. A `window` of None means without the
-    summariser.
+    """Return the input of a filing: messages, topics and limits. If `window` is None, the
+    summariser is not used.
     """
     newest = current(topics_of(job.thread))
     visible = visible_topics(job.thread)
@@ -414,8 +421,8 @@ def _filing(job: Job, reads: Sequence[Numbered], window: int | None) -> Filing:
 
 
 def _changes(filed: Sequence[Topic], before: Sequence[Topic]) -> list[dict[str, Any]]:
-    """Return new versions as a record keeps them: only with the ids of newly filed messages, so
-    that records stay small.
+    """Return the new versions of topics as a record keeps them: with the ids of newly filed
+    messages only, so that records stay small.
     """
     changes = []
     filed_before = {topic.id: set(topic.message_ids) for topic in before}

@@ -24,8 +24,8 @@ _PARTICLES = frozenset("的了吗呢")
 
 
 def terms(text: str) -> list[str]:
-    """Return a text's content words: English ones stemmed lightly, identifiers whole and in parts,
-    Chinese as bigrams.
+    """Return a text's content words: lightly stemmed English words, identifiers as a whole and in
+    parts, and pairs of neighbouring Chinese characters. Common words are left out.
     """
     # The digits of an identifier (q46) are no word beside it.
     all_terms = (
@@ -53,7 +53,9 @@ def keywords(texts: Iterable[str], most: int) -> list[str]:
 
 
 def words(*weighted: tuple[str, float]) -> Words:
-    """Return the terms of some texts, each with the weight of the weightiest text that has it."""
+    """Return the terms of some texts with their weights. A term has the largest weight of the texts
+    that hold it.
+    """
     weights: dict[str, float] = {}
     for text, weight in weighted:
         for term in terms(text):
@@ -62,8 +64,8 @@ def words(*weighted: tuple[str, float]) -> Words:
 
 
 def rarity(texts: Iterable[Words]) -> dict[str, float]:
-    """Return how telling each term is among these texts. A term that is in all of them tells
-    little.
+    """Return a factor for each term of these texts: the fewer texts hold the term, the larger the
+    factor.
     """
     whole = list(texts)
     counts = Counter(itertools.chain.from_iterable(whole))
@@ -71,8 +73,9 @@ def rarity(texts: Iterable[Words]) -> dict[str, float]:
 
 
 def overlap(part: Words, whole: Words, telling: Mapping[str, float]) -> float:
-    """Return the share of `part` that is in `whole`, from 0 to 1. A text of one word proves little,
-    and scores below 0.5.
+    """Return the share of `part` that is in `whole`, from 0 to 1. Each term counts by its weight
+    times its factor in `telling`. The share is reduced if `part` has little weight in total, such
+    as a single word, because so little proves nothing.
     """
     size = sum(weight * telling.get(term, 1.0) for term, weight in part.items())
     shared = sum(

@@ -1,5 +1,5 @@
-"""Topics: the subjects of a wandering conversation, as versioned Markdown artifacts. This module
-finds sections and renders topics for the view.
+"""Topics: the subjects of a conversation that changes its subject, as versioned Markdown artifacts.
+This module finds sections and renders topics for the view.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -16,7 +16,7 @@ from longtable.memory.topics.subjects import terms
 
 SUMMARY_CHARS = 240
 ENOUGH_WORDS = 0.5
-"""Share of a keyword's words that a section must have if no section has the keyword itself."""
+"""If no section has a keyword as a whole, a section must have this share of the keyword's words."""
 
 _MORE = {"en": "{n} more topics: {titles}", "zh": "另有 {n} 个主题：{titles}"}
 
@@ -26,8 +26,8 @@ class Topic:
     """One version of a topic.
 
     `artifact` cites messages by their place in the transcript. `message_ids` are the ids of all
-    messages filed into the topic, over all versions. `turn` is the newest turn filed into it;
-    "recently used" refers to this.
+    messages filed into the topic, by this version and earlier ones. `turn` is the newest turn of
+    these messages; "recently used" topics are those with the newest turns.
     """
 
     id: str
@@ -40,7 +40,7 @@ class Topic:
     time: str
 
     def as_json(self) -> dict[str, Any]:
-        """Return the topic as plain JSON, for state."""
+        """Return the topic as plain JSON, the form in which the state keeps it."""
         return {**asdict(self), "message_ids": list(self.message_ids)}
 
     @classmethod
@@ -74,8 +74,8 @@ def topics_of(thread: Thread) -> list[Topic]:
 
 
 def visible_topics(thread: Thread) -> list[Topic]:
-    """Return the newest version of each topic, without the words of messages excluded since it was
-    written.
+    """Return the newest version of each topic, without the words of messages that were excluded
+    after the version was written.
     """
     written = _written_topics(thread)
     before = {(topic.id, topic.version): excluded for topic, excluded in written}
@@ -87,8 +87,9 @@ def visible_topics(thread: Thread) -> list[Topic]:
 
 
 def visible_versions(thread: Thread) -> list[Topic]:
-    """Return every version of a thread's topics, oldest first, without the words of messages
-    excluded since it was written. If a topic has no text left, its id becomes its title.
+    """Return every version of a thread's topics, oldest first, without the words of messages that
+    were excluded after the version was written. If a version has no text left, its title becomes
+    the topic's id.
     """
     topics: list[Topic] = []
     for whole, excluded in _written_topics(thread):
@@ -100,7 +101,7 @@ def visible_versions(thread: Thread) -> list[Topic]:
 
 def _written_topics(thread: Thread) -> list[tuple[Topic, Collection[int]]]:
     """Return every version of a thread's topics, oldest first, each with the numbers of the
-    messages that were excluded when it was written.
+    messages that were already excluded when the version was written.
     """
     topics: list[tuple[Topic, Collection[int]]] = []
     known: dict[str, tuple[str, ...]] = {}
@@ -123,9 +124,9 @@ def _excluded_since(thread: Thread, before: Collection[int]) -> dict[str, int]:
 def _without(topic: Topic, excluded: Mapping[str, int]) -> Topic:
     """Return a topic without the sections that cite these messages.
 
-    The summary is dropped, because it cites nothing. The title is kept if the remaining sections
-    contain its words. It is also kept if no section is left: an empty topic is never shown, and it
-    can be found again by its title.
+    The summary cites nothing, so the remaining sections' titles replace it. The title is kept if
+    the remaining sections contain its words. It is also kept if no section is left: an empty topic
+    is never shown, but later messages on the subject can be filed under this title.
     """
     if not excluded:
         return topic
@@ -144,11 +145,11 @@ def _without(topic: Topic, excluded: Mapping[str, int]) -> Topic:
 
 
 def unfiled(thread: Thread) -> tuple[int, frozenset[int]]:
-    """Return how many messages were filed into the topics, and the numbers of the messages that
-    must be filed again.
+    """Return how many messages of the transcript have been filed into topics, and the numbers of
+    the messages that must be filed again.
 
-    Those messages were excluded and are included again, or they share a section with a message that
-    was excluded since.
+    A message must be filed again if it was excluded and is included again. The same is true if it
+    shares a section with a message that was excluded since, because that section is removed.
     """
     record = next(
         (record for record in reversed(thread.chain) if "topics" in (record.get("kept") or {})),
@@ -162,8 +163,8 @@ def unfiled(thread: Thread) -> tuple[int, frozenset[int]]:
 
 
 def current(topics: Sequence[Topic]) -> list[Topic]:
-    """Return the latest version of each topic of an append-only list, in the order the topics came
-    up.
+    """Return the latest version of each topic, in the order in which the topics came up. `topics`:
+    versions of topics in the order of writing.
     """
     latest: dict[str, Topic] = {}
     for topic in topics:
@@ -191,7 +192,7 @@ def recently_used(topics: Iterable[Topic]) -> list[Topic]:
 
 
 def next_number(topics: Iterable[Topic]) -> int:
-    """Return the number of the next new topic."""
+    """Return the number that a new topic gets: one more than the highest so far."""
     return max((_number(topic.id) for topic in topics), default=0) + 1
 
 
@@ -204,12 +205,13 @@ def _number(id: str) -> int:
 
 
 def find_section(topics: Sequence[Topic], keyword: str) -> SectionHit | None:
-    """Find the section for a keyword: by its title, then by its topic's title, then by its text. In
-    each step an exact match comes first.
+    """Return the section that fits a keyword best, None if no section fits.
 
-    If no text holds the keyword, the section with most of its words is returned, provided it has at
-    least half of them. Case, full width and white space do not matter. Of equal matches, the newest
-    section of the most recently used topic is returned.
+    A title of a section or topic that equals the keyword comes first, then a title that contains
+    it, then a text that contains it. If nothing contains the keyword, the section with most of the
+    keyword's words is returned, if it has at least half of them. Case, full-width characters and
+    white space do not matter. If several sections fit equally well, the newest section of the most
+    recently used topic is returned.
     """
     folded = fold(keyword)
     if not folded:
@@ -260,8 +262,8 @@ def render_topics(topics: Sequence[Topic], budget: int, count: Count, language: 
     """Return the text of all topics within `budget` tokens by `count`.
 
     The least recently used topics are shortened first: to title and summary, then to a title in one
-    last line. Topics are shown in the order in which they came up, so that a new version of one
-    leaves the text before it unchanged.
+    common last line. Topics are shown in the order in which they came up, so that a new version of
+    a topic leaves the text before this topic unchanged.
     """
     listed = [topic for topic in current(topics) if topic.artifact]
     used = recently_used(listed)[::-1]
@@ -295,8 +297,8 @@ def _short(topic: Topic) -> str:
 
 
 def _more(topics: Sequence[Topic], budget: int, count: Count, language: str) -> str:
-    """Return the line for topics not shown, the most recently used first, with as many of their
-    titles as fit a tenth of the budget.
+    """Return the last line, for topics that are not shown: how many they are, and as many of their
+    titles as fit a tenth of the budget, the most recently used first.
     """
     if not topics:
         return ""

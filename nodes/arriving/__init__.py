@@ -1,1 +1,1 @@
-"""Incoming messages: those of a caller, the inbox, and the limits on both."""
+"""Incoming messages: the input of a caller, the inbox, and the limits on both."""

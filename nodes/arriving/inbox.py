@@ -1,9 +1,10 @@
 """Messages that arrive while a turn runs: they wait in the store and join the turn before its next
 model call.
 
-A sender stores its message and a new notification token for the thread, so that a turn learns with
-one lookup by key whether anything arrived. Messages are deleted from the inbox only after the state
-with them was stored: a kill between the two doubles nothing, because their ids are known by then.
+A sender stores its message and a new notification token for the thread. So a turn learns with one
+lookup by key whether anything arrived. A message is deleted from the inbox only after the state
+that holds it was stored. If the process is killed between these two steps, no message is
+duplicated, because the state already has its id.
 """
 
 from collections.abc import Iterable
@@ -21,18 +22,18 @@ from longtable.store.records.retired import decode_message, encode_message
 from longtable.store.records.thread_index import thread_id_of
 
 MAX_MESSAGES = 1_000
-"""Messages read at once."""
+"""Most messages that are read from an inbox at once."""
 
 
 @dataclass(frozen=True)
 class InboxMessage:
-    """A message to a thread. `key` sorts by arrival."""
+    """A message to a thread. Its `key` sorts messages in the order of arrival."""
 
     key: str
     message: HumanMessage
     detached: bool = False
-    """Its sender does not wait: whoever runs the turn continues with it if no model call of that
-    turn takes it in.
+    """True if the message's sender does not wait. If no model call of the running turn takes the
+    message in, the runner of that turn then answers it in a further turn.
     """
 
 
@@ -45,22 +46,24 @@ class Inbox:
 
     @property
     def namespace(self) -> Namespace:
-        """Return where the store keeps them."""
+        """Return the namespace in which the store keeps these messages."""
         return thread_namespace("inbox", self.thread_id)
 
     def post(self, posted: InboxMessage) -> None:
-        """Post a message and the notification, in one transaction if the store has them."""
+        """Store a message and a notification of it, in one transaction if the store has
+        transactions.
+        """
         value = {"message": encode_message(posted.message), "left": posted.detached}
         notification = PutOp(BELLS, self.thread_id, {"token": posted.key}, False)
         self.store.batch([PutOp(self.namespace, posted.key, value, False), notification])
 
     def holds(self, posted: InboxMessage) -> bool:
-        """Return whether a posted message still waits: no turn has taken it in."""
+        """Return whether a posted message still waits, because no turn has taken it in."""
         return self.store.get(self.namespace, posted.key) is not None
 
     def new_token(self, turn: Turn) -> str | None:
-        """Return the notification's token if it is newer than the one the turn has seen, else
-        None.
+        """Return the token of the newest notification, None if the turn has seen it already or
+        there is none.
         """
         item = self.store.get(BELLS, self.thread_id)
         token = str(item.value["token"]) if item is not None else None
@@ -95,10 +98,11 @@ class Inbox:
 def receive(
     turn: Turn, runtime: Runtime[Context], *, look: bool = True
 ) -> tuple[list[InboxMessage], Turn]:
-    """Return the messages that arrived since the turn last looked, known ones too, and the turn's
-    new record.
+    """Return the messages in the inbox, and the turn's new record. The list is empty if nothing
+    arrived since the turn last looked; otherwise it may also hold messages that the state has.
 
-    Deletes the messages that joined at the step before. `look=False` does only that.
+    This first deletes the messages that joined the turn in the previous step. With `look=False`, it
+    does nothing else.
     """
     store = runtime.store
     thread_id = thread_id_of(runtime)
@@ -120,5 +124,5 @@ def receive(
 
 
 def steered_event(message: BaseMessage, turn: int) -> Steered:
-    """Return the event of a message that joined a turn, or is about to."""
+    """Return the event of a message that joined a turn, or is about to join it."""
     return Steered(type="steered", id=str(message.id), text=str(message.text), turn=turn)

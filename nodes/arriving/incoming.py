@@ -1,4 +1,4 @@
-"""The input of a thread before it is accepted: which messages are new, and whether the sender may
+"""The input to a thread before it is accepted: which messages are new, and whether the sender may
 write to the thread.
 """
 
@@ -41,29 +41,34 @@ from longtable.store.records.thread_index import (
 )
 
 MOST_OF_A_TURN = 200
-"""Retired messages that are read for the answer to one that is sent again."""
+"""If a message that has retired is sent again, at most this many retired messages after it are read
+to find its answer.
+"""
 
 
 SENT = "__longtable_sent"
-"""Key of a run's config: its newest message. The reducer has dropped one whose id is known."""
+"""Key of a run's config that holds the newest message as the client sent it. The state may not have
+this message, because the reducer drops a message whose id is known.
+"""
 
 
 EACH_STORED = "__longtable_each_stored"
-"""Key of a run's config: each of its checkpoints is stored before the next step."""
+"""Key of a run's config. It is true if each checkpoint of the run is stored before the next step.
+"""
 
 
 STATELESS = "__longtable_stateless"
-"""Key of a run's config: no checkpointer keeps the thread."""
+"""Key of a run's config. It is true if no checkpointer keeps the thread."""
 
 
 MADE_UP = "do-not-render-"
-"""How agent-chat-ui begins the id of a message that it made up."""
+"""The id of a message that the client agent-chat-ui made up begins with this."""
 
 
 @dataclass(frozen=True)
 class Arrival:
-    """The input of a thread before it is accepted. `embedded`: the thread belongs to another
-    graph.
+    """The input to a thread before it is accepted. `embedded`: True if this graph runs as a node of
+    another graph.
     """
 
     context: Context
@@ -73,28 +78,28 @@ class Arrival:
     run: str
     thread_id: str
     inner_thread_id: str
-    """The thread's own id; for an embedded graph it differs from the id of the surrounding graph's
-    thread.
+    """The id under which this graph keeps its own data. For an embedded graph it is not the id of
+    the surrounding graph's thread.
     """
     embedded: bool
     store: BaseStore | None
     kept: bool
-    """Whether a checkpointer keeps the thread; a stateless run of a server has none."""
+    """Whether a checkpointer keeps the thread. False for a stateless run of a server."""
 
     @property
     def owner(self) -> str | None:
-        """Return the thread's owner; the first turn decides."""
+        """Return the thread's owner: the owner of its first turn."""
         return owner_of(self.before) if self.before.get("number") else self.context.owner
 
     @property
     def index(self) -> BaseStore | None:
-        """Return the store whose index lists the thread, None if no store lists it."""
+        """Return the store that lists the thread in its index of threads, None if there is none."""
         return self.store if self.thread_id and self.kept and not self.embedded else None
 
     @property
     def is_answered(self) -> bool:
-        """Return whether the newest turn is closed and the input holds no answer that a client made
-        up.
+        """Return whether the newest turn is closed, so that an input without new messages needs no
+        answer. False if the input holds a tool's answer that a client made up.
         """
         if self.embedded or not self.before.get("number") or any(map(is_made_up, self.sent)):
             return False
@@ -104,8 +109,9 @@ class Arrival:
         return status not in (*UNDER_WAY, FAILED)
 
     def check_access(self) -> None:
-        """Raise `ThreadNotFoundError` for another owner's or project's thread. Raise
-        `NotPrivateError` if cells are to be withheld that the model was already shown.
+        """Raise `ThreadNotFoundError` if the thread belongs to another owner or project. Raise
+        `NotPrivateError` if cells are to be withheld from the model, but earlier turns of the
+        thread showed it cells.
         """
         project = self.context.project
         if not may_see(self.owner, self.context.owner):
@@ -136,8 +142,9 @@ class Arrival:
             raise LostMessagesError(self.thread_id, wanted=wanted, found=found)
 
     def new(self) -> list[BaseMessage]:
-        """Return the new messages, with marks taken off. Answers that a client made up and messages
-        that have retired are left out. Raises `UsedIdError`.
+        """Return the new messages without marks. Answers that a client made up, and messages that
+        have retired, are left out. Raises `UsedIdError` if the newest message has the id of another
+        message with a different text.
         """
         if not self.embedded:
             _refuse_other_text(self)
@@ -179,8 +186,8 @@ class Arrival:
         return {**turn, **cast("Turn", {name: value for name, value in optional.items() if value})}
 
     def note_in_index(self, first: str, model: str, now: str) -> None:
-        """Write the turn into the index of threads. `first`: the text from which a new thread gets
-        its title.
+        """Write the turn into the index of threads. `first`: the text from which the title of a new
+        thread is made.
         """
         if self.index is None:
             return
@@ -218,16 +225,16 @@ def arrival_of(now: Now) -> Arrival:
 
 
 def _is_kept(runtime: Runtime[Context]) -> bool:
-    """Return whether the thread still exists after the run. Only a server has runs without a kept
-    thread.
+    """Return whether the thread still exists after the run. False only for a stateless run on a
+    server.
     """
     return runtime.server_info is None or not run_settings().get(STATELESS)
 
 
 def _refuse_other_text(arrival: Arrival) -> None:
-    """Raise `UsedIdError` if the run's newest message has the id of an accepted one and another
-    text. If it bears the stamp of that message it is an edit, which the reducer has already
-    applied.
+    """Raise `UsedIdError` if the run's newest message has the id of an accepted message but another
+    text. (A message that also bears the stamp of the accepted message is an edit. The reducer has
+    applied it already, so the texts are equal.)
     """
     sent = run_settings().get(SENT)
     if sent is None:
@@ -239,7 +246,7 @@ def _refuse_other_text(arrival: Arrival) -> None:
 
 
 def run_settings() -> Mapping[str, Any]:
-    """Return the settings in the run's config, empty outside a run."""
+    """Return the settings in the config of the current run, an empty dict outside of a run."""
     try:
         return get_config().get("configurable", {})
     except RuntimeError:
@@ -247,15 +254,15 @@ def run_settings() -> Mapping[str, Any]:
 
 
 def is_sync() -> bool:
-    """Return whether the checkpoint that a node runs on is stored by now."""
+    """Return whether the checkpoint on which the current node runs is certainly stored already."""
     return bool(run_settings().get(EACH_STORED))
 
 
 def _not_retired(
     new: Sequence[BaseMessage], thread: Thread, store: BaseStore | None, thread_id: str
 ) -> list[BaseMessage]:
-    """Return the messages that the archive does not have: a client may send the whole transcript
-    again.
+    """Return those of the new messages that the archive does not have. A client may send the whole
+    transcript again, including messages that have retired.
     """
     known: Sequence[str] = ()
     if thread.archived and store is not None and thread_id:
@@ -274,8 +281,8 @@ def _not_retired(
 def answer_to(
     message_id: str, thread: Thread, store: BaseStore | None, thread_id: str
 ) -> tuple[BaseMessage | None, AIMessage | None]:
-    """Return the message with an id, live or retired, and the answer of its turn; None for either
-    if it does not exist. Reads the store.
+    """Return the message with this id, live or retired, and the answer of its turn. Each is None if
+    it does not exist. The function may read the store.
     """
     place = next(
         (place for place, message in enumerate(thread.messages) if message.id == message_id), None
@@ -303,11 +310,12 @@ def answer_to(
 def new_messages(
     messages: Sequence[BaseMessage], turn: Turn, *, embedded: bool = False
 ) -> list[BaseMessage]:
-    """Return the newest messages that no turn has accepted yet, oldest first: before the first turn
-    all, then the messages after `last`.
+    """Return the newest messages that no turn has accepted yet, oldest first.
 
-    Stamps decide if that message is gone (a person removed it), or was never noted (a thread of an
-    earlier version; `embedded` in a graph that keeps only the messages).
+    Before the first turn these are all messages. Later they are the messages after the message
+    whose id the turn's record has in `last`. The stamps of messages decide if a person removed that
+    message, or if there is no `last`: in a thread of an earlier version, or if this graph is
+    `embedded` in a graph that keeps only the messages.
     """
     if not turn.get("number") and not embedded:
         return list(messages)
@@ -330,7 +338,9 @@ def new_messages(
 
 
 def taken_in(message: Accepted, *, embedded: bool) -> Accepted:
-    """Return a message without marks. In a surrounding graph it may be another agent's message."""
+    """Return a message without marks. If this graph is `embedded`, another agent's message is
+    marked as a colleague's.
+    """
     clean = unmarked(message)
     return (
         marked(clean, kind=COLLEAGUE)
@@ -340,7 +350,7 @@ def taken_in(message: Accepted, *, embedded: bool) -> Accepted:
 
 
 def is_made_up(message: BaseMessage) -> bool:
-    """Return whether a chat client made up a tool's answer, as agent-chat-ui does for each open
-    call. The tool did not run, so there is no result.
+    """Return whether a message is a tool's answer that a chat client made up. The client
+    agent-chat-ui does this for each open tool call. The tool did not run, so there is no result.
     """
     return isinstance(message, ToolMessage) and str(message.id).startswith(MADE_UP)

@@ -36,18 +36,21 @@ from longtable.memory.messages.sent_messages import with_sent_name
 from longtable.memory.view import CallPlan, must_stay
 
 ACCEPTED = (HumanMessage, AIMessage, ToolMessage)
-"""Roles that callers may send: never system, not even as a `ChatMessage`."""
+"""Classes of messages that callers may send. System messages are not among them, not even as a
+`ChatMessage`.
+"""
 NOTE_TOKENS = 32
-"""Room for the line that says messages were left out."""
+"""Tokens reserved for the note that messages were left out."""
 
 HISTORY_FACTOR = 32
-"""A request that also hands in earlier conversation may be this many times `RequestLimits.bytes`: 8
-MiB. Checkpoint and store keep several copies of it: 20 MB became 85 MB.
+"""A request that also hands in an earlier conversation may have this many times
+`RequestLimits.bytes` (8 MiB by default). The bound is needed because checkpoint and store keep
+several copies of a message: 20 MB became 85 MB.
 """
 
 TOKEN_CHARS = 16
-"""Most characters of one message for each token of the limit. Prose has 2 to 5 characters a token,
-one letter repeated has 8.
+"""A message may have at most this many characters for each token of the model's limit. (Prose has 2
+to 5 characters per token, one letter repeated has 8.)
 """
 
 IMAGES = {b"\x89PNG": "png", b"\xff\xd8\xff": "jpeg", b"GIF8": "gif", b"RIFF": "webp"}
@@ -57,8 +60,9 @@ LONGEST_ID = 200
 
 @dataclass(frozen=True)
 class Question:
-    """What a caller asks. `id`: the message's own, so that it can be sent again; `images`: URLs, or
-    bytes of the formats in `IMAGES`.
+    """What a caller asks. `id`: an id for the message, by which it is recognised if it is sent
+    again. `name`: the speaker's name. `images`: URLs, or the bytes of images in the formats of
+    `IMAGES`.
     """
 
     text: str
@@ -67,7 +71,9 @@ class Question:
     images: Sequence[str | bytes] = ()
 
     def message(self) -> HumanMessage:
-        """Return the message. Raises `ConfigError`."""
+        """Return the question as a message. Raises `ConfigError` if a field has a wrong type or
+        value.
+        """
         check_type("the text of a message", self.text, str)
         for what, value in (("id", self.id), ("name", self.name)):
             if value is not None and not (
@@ -110,8 +116,8 @@ def _data_url(image: bytes) -> str:
 
 
 def storable(value: Any) -> Any:
-    """Return the value as a checkpoint (msgpack) takes it: half an emoji is replaced, an integer
-    past 64 bits becomes text.
+    """Return the value in a form that a checkpoint (msgpack) can hold. Lone surrogates (half an
+    emoji) are replaced, and integers of more than 64 bits become text.
     """
     if isinstance(value, str):
         return value if value.isascii() else value.encode("utf-8", "replace").decode()
@@ -130,11 +136,12 @@ def check_input(
     call_plan: CallPlan | None,
     limits: RequestLimits | None = None,
 ) -> None:
-    """Raise the `InputError` of an input that cannot be accepted; sizes in characters and tokens.
+    """Raise an `InputError` if an input cannot be accepted.
 
-    Without `limits` each message is checked alone. With a `call_plan`, also refuse a question that
-    could not be sent word for word beside system prompt, tools and pins, and any message that is
-    longer than the model's limit could ever take.
+    Roles, texts and lengths of the messages are always checked. With `limits`, the size of the
+    whole request is checked too. With a `call_plan`, a question is also refused if it could not be
+    sent word for word beside system prompt, tools and pins, and so is any message that is longer
+    than the model's limit could ever allow.
     """
     if not new:
         raise EmptyMessageError
@@ -156,7 +163,7 @@ def check_input(
 
 
 def _check_lengths(new: Sequence[BaseMessage], context: Context, limit: int) -> None:
-    """Refuse a message that no call could hold, before anything counts its tokens."""
+    """Refuse a message that no call could hold. This is checked before its tokens are counted."""
     most = max(TOKEN_CHARS * limit, context.max_message_chars)
     for place, message in enumerate(new, start=1):
         size = _sent_chars(message)
@@ -166,8 +173,8 @@ def _check_lengths(new: Sequence[BaseMessage], context: Context, limit: int) -> 
 
 
 def _sent_chars(message: BaseMessage) -> int:
-    """Return how many characters of a message are sent: its text, its name, and the arguments of
-    its calls.
+    """Return how many characters of a message are sent to a provider: those of its text, its name,
+    and the arguments of its tool calls.
     """
     name = message.name or message.additional_kwargs.get("name") or ""
     calls = message.tool_calls if isinstance(message, AIMessage) else []
@@ -176,8 +183,8 @@ def _sent_chars(message: BaseMessage) -> int:
 
 
 def _check_fit(message: BaseMessage, call_plan: CallPlan) -> None:
-    """Refuse what cannot be sent word for word within the limit less the reserve; the error names
-    what is too large.
+    """Raise `ContextTooLargeError` if a message cannot be sent word for word within the limit minus
+    the reserve. The error names the part that is too large: message, system prompt or tools.
     """
     call_config = call_plan.call_config
     parts = must_stay(call_plan, message)
@@ -192,8 +199,8 @@ def _check_fit(message: BaseMessage, call_plan: CallPlan) -> None:
 
 
 def request_of(new: Sequence[BaseMessage]) -> Sequence[BaseMessage]:
-    """Return the messages after the last answer; the messages before it are earlier
-    conversation.
+    """Return the messages after the last message of the model. They are the request itself; earlier
+    messages are conversation that was handed in with it.
     """
     return new[
         next((i + 1 for i in range(len(new) - 1, -1, -1) if isinstance(new[i], AIMessage)), 0) :
@@ -229,8 +236,8 @@ def _check_sizes(new: Sequence[BaseMessage], context: Context, limits: RequestLi
 
 
 def _bytes(messages: Sequence[BaseMessage]) -> int:
-    """Return the size of messages as JSON, with all that would be kept: content that is not text
-    (images), calls and other fields.
+    """Return the size of messages as JSON in bytes. All fields that would be kept are counted, also
+    images and tool calls.
     """
     total = 0
     for message in messages:
@@ -241,8 +248,8 @@ def _bytes(messages: Sequence[BaseMessage]) -> int:
 
 
 def _most_bytes(context: Context, limits: RequestLimits) -> int:
-    """Return the most bytes that a request may have, so large that one message of the longest
-    length passes in any script.
+    """Return the most bytes that a request may have. A single message of the longest length allowed
+    always fits, even if each of its characters takes 4 bytes.
     """
     return max(limits.bytes, 4 * context.max_message_chars + 1_000)
 

@@ -1,6 +1,4 @@
-"""Limit how many turns an owner may begin in a period; the turns are counted in the store of the
-threads.
-"""
+"""Limit how many turns an owner may begin in a period. Turns are counted in the threads' store."""
 
 import logging
 import threading
@@ -21,13 +19,13 @@ _log = logging.getLogger("longtable.rate_limit")
 
 @dataclass(frozen=True, kw_only=True)
 class RateLimit:
-    """So many turns of one owner in so many seconds, over a window that moves.
+    """Allow at most `turns` turns of one owner in any period of `seconds`.
 
     The times of an owner's last turns are kept in the graph's store, or in this process if there is
     no store. Two processes at the same moment may allow one or two turns too many. Turns without an
-    owner are counted by their thread. A turn whose model could not be asked is not counted. If the
-    store fails, turns are allowed and the log says so. Raises `ConfigError` for numbers outside of
-    1 to 10,000 turns and 1 to 31,536,000 seconds.
+    owner are counted per thread. A turn whose model could not be asked is not counted. If the store
+    fails, turns are allowed, and the log says so. Raises `ConfigError` unless `turns` is 1 to
+    10,000 and `seconds` 1 to 31,536,000.
     """
 
     turns: int = 20
@@ -77,8 +75,8 @@ class RateLimit:
 
     @contextmanager
     def _failing_softly(self) -> Iterator[None]:
-        """Log the error of a store instead of raising it: a turn that cannot be counted is still
-        answered.
+        """Log an error of the store instead of raising it, because a turn that cannot be counted is
+        still answered.
         """
         try:
             yield
@@ -89,11 +87,15 @@ class RateLimit:
 
 
 def turns_key(owner: str | None, thread_id: str) -> str:
-    """Return the key under which the turns of an owner, or of a thread without one, are counted."""
+    """Return the key under which turns are counted: that of the owner, or of the thread if there is
+    no owner.
+    """
     return f"owner {owner}" if owner else f"thread {thread_id}"
 
 
 def _times(store: BaseStore, key: str) -> list[tuple[float, str]]:
-    """Return the start times of an owner's last turns, the oldest first, each with its turn."""
+    """Return the start times of an owner's last turns, the oldest first, each with the id of the
+    turn's run.
+    """
     item = store.get(TURNS, key)
     return item.value["times"] if item else []

@@ -1,4 +1,4 @@
-"""Mark a message as accepted in a turn, its texts fit to be stored."""
+"""Mark a message as accepted in a turn, and make its texts storable."""
 
 from collections.abc import Mapping
 from typing import Any, TypeVar
@@ -17,7 +17,7 @@ WRITTEN_BY_OTHERS = (
     "response_metadata",
     "name",
 )
-"""Fields of a message whose texts come from others, so that they may not be storable."""
+"""Fields of a message whose values come from callers and providers, and so may not be storable."""
 
 
 Accepted = TypeVar("Accepted", bound=BaseMessage)
@@ -26,8 +26,9 @@ Accepted = TypeVar("Accepted", bound=BaseMessage)
 def stamp(
     message: Accepted, *, turn: Turn, time: str, marks: Mapping[str, Any] | None = None
 ) -> Accepted:
-    """Return the message marked as accepted in this turn (given as its record), with the turn's
-    run, owner and channel. Its texts are made storable.
+    """Return the message marked as accepted in a turn, with the turn's run, owner and channel.
+    Values that a checkpoint cannot hold are made storable. `turn`: the turn's record. `marks`:
+    further marks.
     """
     names = ("run", "owner", "channel", *(() if message.type == "human" else (VOICE,)))
     whose = {name: value for name, value in turn.items() if name in names and value}

@@ -1,1 +1,1 @@
-"""The call of a model: its settings, its errors, what goes with it."""
+"""Call a model: its settings, its errors, and the material that is sent with a call."""

@@ -1,5 +1,5 @@
-"""One call of a model with the run's settings. It is tried again if that may help, then sent to the
-next model in line.
+"""Make one model call with the run's settings. A call that fails is tried again if that may help,
+and then made to the next model in line.
 """
 
 import asyncio
@@ -42,17 +42,20 @@ Settings = dict[str, Any]
 """Arguments of one call of a model."""
 FIRST_WAIT = 0.5
 MOST_WAIT = 30.0
-"""Seconds before the first further try, doubled each time; and the longest that a provider's
-retry-after is waited for while another model could answer.
+"""`FIRST_WAIT`: seconds before the first retry. The wait doubles with each retry, up to
+`MOST_WAIT`. If a provider asks to wait longer than `MOST_WAIT` and there is another model, that
+model is asked.
 """
 LAST_WAIT = 90.0
-"""Longest that the last model in line is waited for."""
+"""The longest wait, in seconds, that is accepted from the provider of the last model in line."""
 
 
 @dataclass(frozen=True)
 class Answerer:
-    """One model that may answer. `model`: with its tools bound; `base`: as it was given;
-    `with_pins`: with `remember` and `forget`, too.
+    """One model that may answer.
+
+    `model`: the model with its tools bound. `base`: the model as it was given, without tools.
+    `with_pins`: the model with its tools and also `remember` and `forget`, None if there is none.
     """
 
     name: str
@@ -60,14 +63,16 @@ class Answerer:
     base: BaseChatModel
     with_pins: Runnable[Any, BaseMessage] | None = None
     retries: int = 0
-    """Number of retries that its client would have made by itself, without telling anybody."""
+    """Number of retries that the model's client would have made by itself, without telling anybody.
+    """
 
 
 def asked_once(model: BaseChatModel) -> tuple[BaseChatModel, int]:
-    """Return the model with a client that asks once, and how often that client would have retried.
+    """Return the model with a client that makes no retries, and how many retries the client would
+    have made.
 
-    Retries are made here instead, so that users are told of the waits. Only for the clients of
-    OpenAI and Anthropic; any other model is returned unchanged.
+    Retries are made in this module instead, so that users are told of the waits. This works only
+    for the clients of OpenAI and Anthropic; any other model is returned unchanged.
     """
     modules = client_packages(model)
     client: Any = model
@@ -92,8 +97,8 @@ def asked_once(model: BaseChatModel) -> tuple[BaseChatModel, int]:
 
 
 def without_tools(model: Runnable[Any, BaseMessage], names: Set[str]) -> Runnable[Any, BaseMessage]:
-    """Return a model without some of its bound tools, which are found as OpenAI's or Anthropic's
-    clients name them. Tools of other formats stay.
+    """Return a model without those of its bound tools that have these names. Tools are recognised
+    in the formats of OpenAI's and Anthropic's clients; tools in other formats stay.
     """
     if not names or not isinstance(model, RunnableBinding):
         return model
@@ -107,8 +112,8 @@ def without_tools(model: Runnable[Any, BaseMessage], names: Set[str]) -> Runnabl
 
 
 class _TokenWatcher(BaseCallbackHandler):
-    """Notes whether a part of an answer has come: clients raise the same errors before a stream
-    begins and within it.
+    """Note whether any part of an answer has arrived. This is needed because clients raise the same
+    errors before a stream begins and in the middle of it.
     """
 
     run_inline = True
@@ -117,8 +122,8 @@ class _TokenWatcher(BaseCallbackHandler):
         self.any = False
 
     def on_chat_model_start(self, *_: Any, **__: Any) -> None:
-        """Do nothing: without this LangChain makes one text of all messages to call `on_llm_start`
-        with.
+        """Do nothing. Without this method, LangChain would join all messages to one text and call
+        `on_llm_start`.
         """
 
     def on_llm_new_token(self, token: Any, **_: Any) -> None:
@@ -127,17 +132,17 @@ class _TokenWatcher(BaseCallbackHandler):
 
 @dataclass
 class Caller:
-    """The calls of one answer. `answered`: the place in line of the model that gave the newest
-    answer, from 0.
+    """Make the model calls for one answer. `line`: the model and its fallbacks, in order.
+    `answered`: the index in `line` of the model that is asked now, or answered last.
     """
 
     line: Sequence[Answerer]
     context: Context
     emit: StreamWriter
     about: dict[str, Any] = field(default_factory=dict)
-    """Fields of the run for its spans."""
+    """Fields of the run for spans (telemetry)."""
     voice: str = ""
-    """The persona that is asked; a stream's metadata has it."""
+    """Id of the persona that is asked, "" without a team. The metadata of a stream holds it."""
     thread_id: str = ""
     answered: int = 0
     _tries: int = field(default=0, init=False)
@@ -150,11 +155,13 @@ class Caller:
 
     @property
     def answering(self) -> bool:
-        """Return whether a part of the newest answer has come."""
+        """Return whether any part of the newest answer has arrived."""
         return self._tokens.any
 
     async def call(self, view: View, how: Execution) -> BaseMessage:
-        """Return an answer. Raises what the last model in line raised."""
+        """Call the models in line until one answers, and return the answer. Raises the error of the
+        last model in line if none answers.
+        """
         self._tries = 0
         while True:
             # Who answered once in this answer goes on: a first model that is down is not asked
@@ -207,11 +214,11 @@ class Caller:
         )
 
     def _wait(self, error: Exception) -> float:
-        """Return the seconds until the next try, by the same model or the next in line; raise if
-        there is none.
+        """Return the seconds until the next try, with the same model or the next in line. Raise the
+        error if there is no further try.
 
-        Only if no part of an answer has come: the person has seen that part, and a second answer
-        would follow it.
+        There is no further try if a part of an answer has arrived: the person has seen that part,
+        and a second answer would follow it.
         """
         known = provider_error(error, answering=self.answering)
         if known is None or isinstance(known, ModelContextOverflowError) or self.answering:
@@ -246,16 +253,16 @@ class Caller:
 
 
 def _messages_for(answerer: Answerer, messages: Sequence[BaseMessage]) -> list[BaseMessage]:
-    """Return the messages for this model. Reasoning that was added for the first model is left out
-    if this one does not want it.
+    """Return the messages for this model. Reasoning was added for the first model in line; it is
+    removed if this model does not want it.
     """
     wants = reasoning_sent(answerer.name) != "never"
     return list(messages) if wants else [without_reasoning(message) for message in messages]
 
 
 def _pause(error: ProviderError, tries: int, longest: float) -> float | None:
-    """Return the seconds to wait before asking again, None if that cannot help or takes too
-    long.
+    """Return the seconds to wait before asking again. Return None if asking again cannot help, or
+    if the provider asks to wait longer than `longest`.
     """
     if not isinstance(error, ProviderRateLimitedError | ProviderUnavailableError):
         return None
@@ -268,15 +275,15 @@ DEFAULT_BUDGET = 4_096
 """Tokens of thinking for Anthropic's models if no budget is set; these models require one."""
 
 _THINKING_TYPE = re.compile(r"deepseek|glm-|kimi-k2\.[5-9]|kimi-k[3-9]", re.IGNORECASE)
-"""Models whose own servers take `thinking: {"type": ...}`."""
+"""Names of models whose own servers take the parameter `thinking: {"type": ...}`."""
 _OWN_HOSTS = re.compile(r"(?:^|\.)(?:deepseek\.com|bigmodel\.cn|z\.ai|moonshot\.(?:cn|ai))$")
 _DASHSCOPE = re.compile(r"(?:^|\.)aliyuncs\.com$")
 _OPENAI_NAMES = re.compile(r"^(?:gpt-|o\d)", re.IGNORECASE)
 
 
 def call_settings(context: Context, model: BaseChatModel) -> Settings:
-    """Return the settings that go with each call of a model. Raises `ConfigError` for a setting
-    that the model cannot take.
+    """Return the arguments of each call of a model that follow from a run's settings. Raises
+    `ConfigError` if the model's client does not support a setting.
     """
     settings: Settings = {} if context.temperature is None else {"temperature": context.temperature}
     names = [
@@ -302,8 +309,8 @@ def call_settings(context: Context, model: BaseChatModel) -> Settings:
 
 
 def _for_openai(context: Context, model: BaseChatModel) -> Settings:
-    """Return the settings of OpenAI's protocol. Settings outside of it are sent in the form that
-    the servers of each model take.
+    """Return the arguments for a client of OpenAI's protocol. The setting `thinking`, which is not
+    part of the protocol, is sent in the form that the model's server understands.
     """
     effort = context.reasoning_effort
     body = {} if context.thinking is None else _thinking_body(context.thinking, model)
@@ -368,16 +375,16 @@ ROOM_TO_THINK = 4_096
 
 
 ANSWER_TOKENS = ("max_tokens", "max_output_tokens", "num_predict")
-"""The names that clients have for the most tokens of an answer: most clients', Google's,
-Ollama's.
+"""The names of a client's field for the most tokens of an answer: in most clients, in Google's, and
+in Ollama's.
 """
 
 
 def bounded(model: BaseChatModel, tokens: int) -> BaseChatModel:
-    """Return a copy of a model whose answers have at most `tokens` of text; the model itself if its
-    class has no such field.
+    """Return a copy of a model whose answers have at most `tokens` tokens of text. If the model's
+    class has no field for this limit, return the model itself.
 
-    It is set as a field, not as an argument of the call, because Ollama's client takes no such
+    The limit is set as a field, not as an argument of the call, because Ollama's client has no such
     argument.
     """
     field_name = next((name for name in ANSWER_TOKENS if name in type(model).model_fields), None)
@@ -386,10 +393,10 @@ def bounded(model: BaseChatModel, tokens: int) -> BaseChatModel:
 
 
 def summary_settings(context: Context, model: BaseChatModel) -> Settings:
-    """Return the settings of a call that writes a summary: little or no thinking.
+    """Return the arguments of a call that writes a summary. They ask for little or no thinking.
 
-    They are sent only to clients whose settings are known. A server that may not know a switch for
-    thinking gets none: if it refused the call, the summary would be lost.
+    Only clients whose settings are known are given such arguments. A server that may not know a
+    switch for thinking is sent none: if it refused the call, the summary would be lost.
     """
     modules = client_packages(model)
     name = _model_name(model)
@@ -406,4 +413,4 @@ def _model_name(model: BaseChatModel) -> str:
 
 
 LOCKED_OUT = (ProviderAuthError, ProviderQuotaError)
-"""Errors about a key or an account: the next call would be refused as well."""
+"""Errors about a key or an account. After such an error the next call would be refused as well."""

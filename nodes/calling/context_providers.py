@@ -1,5 +1,5 @@
-"""Ask a graph's context providers for material; an event names those that failed or were too
-slow.
+"""Ask a graph's context providers for material. An event names the providers that failed or were
+too slow.
 """
 
 import asyncio
@@ -23,13 +23,15 @@ from longtable.memory.messages.rounds import is_users
 from longtable.nodes.state import Now
 
 CACHED_TURNS = 64
-"""Turns whose material a process keeps, so that a turn of several calls asks each provider once."""
+"""Most turns whose material a process keeps. The material is kept so that a turn of several model
+calls asks each provider only once.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ContextRequest:
-    """A request to a provider. `messages`: the thread's live transcript without excluded messages;
-    do not change it.
+    """A request to a context provider. `messages`: the thread's live transcript without excluded
+    messages; a provider must not change it.
     """
 
     question: str
@@ -53,10 +55,11 @@ Provide = Callable[[ContextRequest], Provided | Awaitable[Provided]]
 
 @dataclass(frozen=True, kw_only=True)
 class ContextProvider:
-    """A function that returns material for the calls of one turn, "" for none; sync or async.
+    """A source of material for the calls of a turn.
 
-    `name` appears in events and metadata. A call waits at most `seconds` for it, and its material
-    may have `max_tokens`.
+    `provide`: a sync or async function that returns the material as text, "" if there is none.
+    `name`: the name in events and metadata. `seconds`: how long a call waits for the provider at
+    most. `max_tokens`: the most tokens of its material.
     """
 
     name: str
@@ -79,7 +82,7 @@ class ContextProvider:
 
 @dataclass(frozen=True)
 class ProvidedContext:
-    """The material of one turn, and the reasons for any that is missing."""
+    """The material for one turn, and the reasons why material of some providers is missing."""
 
     materials: Sequence[Material] = ()
     failures: Sequence[Reason] = ()
@@ -87,7 +90,9 @@ class ProvidedContext:
 
 @dataclass(frozen=True)
 class ContextProviders:
-    """Asks the providers of a graph, all at once, once a turn in one process."""
+    """Ask the context providers of a graph: all at the same time, and only once per turn (in the
+    same process).
+    """
 
     providers: Sequence[ContextProvider] = ()
     turns: BoundedCache[str, ProvidedContext] = field(
@@ -95,8 +100,8 @@ class ContextProviders:
     )
 
     async def collect(self, now: Now, how: Execution) -> ProvidedContext:
-        """Return the material of this turn; waits at most as long as the slowest provider may
-        take.
+        """Return the material of this turn. This waits for all providers, at most as long as the
+        largest of their `seconds`.
         """
         if not self.providers:
             return ProvidedContext()
@@ -138,7 +143,7 @@ class ContextProviders:
 def context_passed_event(
     call: int, parts: Sequence[MaterialPart], failures: Sequence[Reason]
 ) -> ContextPassed:
-    """Return the event that lists what goes with a call, and what was left out."""
+    """Return the event that lists the material sent with a call, and the material left out."""
     materials = [
         PassedMaterial(
             source=part.source,
@@ -165,7 +170,7 @@ def context_passed_event(
 
 @dataclass(frozen=True)
 class ProviderAnswer:
-    """The answer of one provider; `failure` is a code, "" if it gave its text."""
+    """The answer of one provider. `failure` is the code of its failure, "" if it gave a text."""
 
     text: str = ""
     ms: int = 0

@@ -1,7 +1,8 @@
-"""A chat model whose markers `[NEED_CONTEXT: keyword]`, and the draft around them, reach nobody.
+"""Wrap a chat model so that markers `[NEED_CONTEXT: keyword]`, and the draft text around them, are
+shown to nobody.
 
-Only at the end of an answer is it certain that no marker follows, so the answer is passed on whole
-and does not stream.
+Whether an answer holds a marker is certain only at the answer's end. So the answer is passed on as
+a whole, and does not stream.
 """
 
 from collections.abc import AsyncIterator, Iterator, Mapping
@@ -18,14 +19,14 @@ from pydantic import ConfigDict
 from longtable.memory.messages.markers import keywords_in
 
 NEED_CONTEXT = "need_context"
-"""Key in `additional_kwargs` of an answer that held markers: {"keywords": [...]}."""
+"""Key in `additional_kwargs` of an answer that held markers. Its value is {"keywords": [...]}."""
 INNER: RunnableConfig = {
     "tags": ["nostream", "langsmith:nostream"],
     "run_name": "held_back",
     "callbacks": [],
 }
-"""How the inner model is called: no callbacks of the run reach it, and two tags say so to LangGraph
-and to agent-chat-ui.
+"""The config with which the inner model is called, so that nothing of it is streamed: it has no
+callbacks of the run, and two tags that LangGraph and agent-chat-ui respect.
 """
 
 
@@ -36,18 +37,18 @@ def needed_context(answer: BaseMessage) -> list[str]:
 
 
 class MarkerFilter(BaseChatModel):
-    """Wraps a model and passes on only answers without markers, sync and async.
+    """A chat model that wraps another model and passes on the text only of answers without markers.
 
-    The message of an answer with markers holds no text, only their keywords (`needed_context`).
-    Ids, usage, metadata and reasoning pass as they are.
+    An answer with markers becomes a message without text that holds the keywords of the markers;
+    `needed_context` reads them. Ids, usage, metadata and reasoning are passed on unchanged.
     """
 
     model_config = ConfigDict(arbitrary_types_allowed=True)
 
     inner: Runnable[LanguageModelInput, BaseMessage]
     cache: BaseCache | bool | None = False
-    """The inner model has a cache of its own; a cache here would not know which model's answers it
-    keeps.
+    """False: no cache. The inner model may have a cache of its own; a cache here would not know
+    whose answers it keeps.
     """
 
     @property
@@ -100,13 +101,15 @@ class MarkerFilter(BaseChatModel):
 
 
 def _as_chunk(result: ChatResult) -> ChatGenerationChunk:
-    """Return a whole answer as the one chunk of its stream."""
+    """Return a whole answer as a single chunk of a stream."""
     fields = {**result.generations[0].message.__dict__, "type": "AIMessageChunk"}
     return ChatGenerationChunk(message=AIMessageChunk(**fields, chunk_position="last"))
 
 
 def _result(message: BaseMessage) -> ChatResult:
-    """Return an answer unchanged if it holds no marker, else without any of its text."""
+    """Return an answer unchanged if it holds no marker; otherwise without its text, but with the
+    keywords of its markers.
+    """
     answer = message if isinstance(message, AIMessage) else AIMessage(message.content)
     if keywords := keywords_in(str(answer.text)):
         parts = answer.content if isinstance(answer.content, list) else []

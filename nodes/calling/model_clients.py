@@ -1,4 +1,4 @@
-"""Which provider's client a chat model is, without importing any provider's package."""
+"""Tell which provider's client a chat model is, without importing any provider's package."""
 
 from contextlib import suppress
 from typing import Any
@@ -7,13 +7,15 @@ from urllib.parse import urlsplit
 from langchain_core.language_models import BaseChatModel
 
 CLAUDE_ON_VERTEX = "ChatAnthropicVertex"
-"""Class of `langchain-google-vertexai`. It takes the content blocks of Anthropic's client, but does
-not derive from it.
+"""A class of `langchain-google-vertexai`. It takes the same content blocks as Anthropic's client,
+but is not a subclass of that client.
 """
 
 
 def client_packages(model: BaseChatModel) -> set[str]:
-    """Return the top-level packages of a model's classes: "langchain_openai", for example."""
+    """Return the top-level packages of a model's class and its base classes, such as
+    "langchain_openai".
+    """
     return {cls.__module__.partition(".")[0] for cls in type(model).__mro__}
 
 
@@ -26,12 +28,12 @@ def is_claude(model: BaseChatModel) -> bool:
 
 
 def is_openai_protocol(model: BaseChatModel) -> bool:
-    """Return whether a model is asked through `langchain-openai`, at any server."""
+    """Return whether a model is called through `langchain-openai`, whatever its server is."""
     return "langchain_openai" in client_packages(model)
 
 
 def server_host(model: BaseChatModel) -> str:
-    """Return the host that OpenAI's client asks, "" if it cannot be told."""
+    """Return the host that a model's OpenAI client calls, "" if it is not known."""
     client: Any = getattr(model, "root_client", None)
     with suppress(ValueError):  # no URL: the client says so when it is used
         return urlsplit(str(getattr(client, "base_url", ""))).hostname or ""

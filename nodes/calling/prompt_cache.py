@@ -1,9 +1,9 @@
-"""Let providers read the part of a call that repeats the call before it from their prompt cache, at
-about a tenth of the price.
+"""Use the prompt caches of providers: the beginning of a call that repeats the previous call is
+read from the cache, at about a tenth of the price.
 
-Claude caches a call only up to the blocks that bear a mark (`cache_control`), at most four.
-`with_marks` sets them on copies, so no stored message has one. OpenAI caches by itself; a key
-(`cache_key`) leads the calls of a thread to the same machine.
+Claude caches a call only up to content blocks that bear a mark (`cache_control`); a call may have
+at most four marks. `with_marks` sets marks on copies, so that no stored message has a mark. OpenAI
+caches without marks; a key (`cache_key`) leads all calls of a thread to the same machine.
 """
 
 import hashlib
@@ -21,13 +21,13 @@ from longtable.nodes.calling.model_clients import is_openai_protocol, server_hos
 
 Mark = dict[str, str]
 MOST_MARKS = 4
-"""Marks that Anthropic accepts in one request."""
+"""Most marks that Anthropic accepts in one request."""
 OPENAI_HOSTS = re.compile(r"(?:^|\.)api\.openai\.com$")
 KEY_CHARS = 32
 
 
 def cache_mark(lifetime: Literal["5m", "1h"]) -> Mark:
-    """Return the mark for a cache that is kept so long after it was last read."""
+    """Return the mark for a cache entry that is kept for `lifetime` after it was last read."""
     mark = {"type": "ephemeral"}
     return mark if lifetime == "5m" else {**mark, "ttl": lifetime}
 
@@ -37,12 +37,18 @@ def with_marks(
 ) -> tuple[Runnable[Any, BaseMessage], list[BaseMessage]]:
     """Return a model and the messages of a call with at most four marks.
 
-    The marks are, in the order in which the provider reads a call: on the last tool, at the end of
-    the system prompt, at the end of the memory, before the material of context providers, which the
-    next call does not repeat, and on the last message. If that is one too many, the tools have
-    none: they are part of what the mark on the system prompt covers.
+    In the order in which the provider reads a call, the marks are:
 
-    `messages`: the view's messages, as this model is sent them.
+    1. on the last tool;
+    2. at the end of the system prompt;
+    3. at the end of the memory;
+    4. on the message before the material of context providers, because the next call does not
+       repeat this material;
+    5. on the last message.
+
+    If these would be five, the tools get no mark; the mark on the system prompt covers them too.
+
+    `messages`: the view's messages in the form in which this model is sent them.
     """
     result = [*map(_in_blocks, messages)]
     for place, message in enumerate(result):
@@ -69,7 +75,9 @@ def _in_blocks(message: BaseMessage) -> BaseMessage:
 
 
 def _with_marked_tools(model: Runnable[Any, BaseMessage], mark: Mark) -> Runnable[Any, BaseMessage]:
-    """Return a model whose last bound tool bears the mark, the model itself if it has no tools."""
+    """Return a model whose last bound tool bears the mark. Return the model itself if it has no
+    tools.
+    """
     if not isinstance(model, RunnableBinding):
         return model
     tools = model.kwargs.get("tools") or []
@@ -80,14 +88,18 @@ def _with_marked_tools(model: Runnable[Any, BaseMessage], mark: Mark) -> Runnabl
 
 
 def _message_ends(messages: Sequence[BaseMessage]) -> list[int]:
-    """Return the ends of the runs of messages that are marked: all, and those before material."""
+    """Return the indices before which a message is marked: the end of all messages and, if there is
+    material, the place of the first material.
+    """
     ids = [str(message.id or "") for message in messages]
     material = next((i for i, id_ in enumerate(ids) if id_.startswith(PASSED_ID)), None)
     return [len(messages)] if material is None else [len(messages), material]
 
 
 def _marked_system(message: SystemMessage, ends: Sequence[int], mark: Mark) -> SystemMessage:
-    """Split a system message at the ends of its parts. Each part but the rest bears a mark."""
+    """Split the text of a system message into blocks at these ends. Each block bears a mark, except
+    the text after the last end.
+    """
     text = message.content
     if not isinstance(text, str):
         return message
@@ -108,8 +120,8 @@ def _marks_in(message: BaseMessage) -> int:
 
 
 def _mark_last(messages: list[BaseMessage], end: int, mark: Mark) -> None:
-    """Mark the last message before `end` that can bear a mark, in place. System message and memory
-    have theirs already.
+    """Mark the last message before `end` that can bear a mark. The list is changed in place.
+    Nothing is marked if only the system message and the memory are left, which have marks already.
     """
     for place in range(end - 1, -1, -1):
         message = messages[place]
@@ -122,10 +134,11 @@ def _mark_last(messages: list[BaseMessage], end: int, mark: Mark) -> None:
 
 
 def _marked(message: BaseMessage, mark: Mark) -> BaseMessage | None:
-    """Return the message with a mark on its last block, None if no block can bear one.
+    """Return the message with a mark on its last block that can bear a mark. Return None if it has
+    no such block.
 
-    The calls of an answer come after its content, so an answer that is nothing but calls has no
-    such block.
+    Tool calls come after the content of an answer and cannot be marked, so an answer with nothing
+    but tool calls has no such block.
     """
     content = message.content
     blocks: list[str | dict[Any, Any]] = [content] if isinstance(content, str) else list(content)
@@ -148,8 +161,8 @@ def _can_bear_mark(block: Mapping[str, Any], message: BaseMessage) -> bool:
 
 
 def sends_key(model: BaseChatModel, setting: bool | None) -> bool:
-    """Return whether a model's server is sent a cache key: OpenAI's own if `setting` is None, any
-    server that speaks its protocol if it is True.
+    """Return whether a model's server is sent a cache key. If `setting` is None, only OpenAI's own
+    servers are; if it is True, any server that is called with OpenAI's protocol; if False, none.
     """
     if setting is None:
         return is_openai_protocol(model) and bool(OPENAI_HOSTS.search(server_host(model)))
@@ -157,8 +170,8 @@ def sends_key(model: BaseChatModel, setting: bool | None) -> bool:
 
 
 def cache_key(thread_id: str, voice: str) -> str:
-    """Return the key of a thread's calls, 32 hexadecimal digits of a hash. The system prompts of a
-    team's voices differ, so each voice has a key of its own.
+    """Return the cache key for the calls of a thread: 32 hexadecimal digits of a hash. Each voice
+    of a team has its own key, because the voices' system prompts differ.
     """
     digest = hashlib.sha256(f"{thread_id}\0{voice}".encode())
     return digest.hexdigest()[:KEY_CHARS]

@@ -1,10 +1,11 @@
-"""What a provider's exception means, and which limit it names.
+"""Find out what a provider's exception means, and which limit it names.
 
 This is read from status, code, type, parameter and words of the exceptions that clients raise:
 openai's, anthropic's, ollama's, botocore's and Google's exceptions, and the bare error body that
-LangChain raises for an error sent with status 200. No provider's package is imported. The words are
-those of OpenAI, Azure, vLLM, SGLang, llama.cpp, LM Studio, Ollama, DeepSeek, DashScope, Anthropic,
-Bedrock, Gemini, Mistral, xAI, Groq, OpenRouter, Moonshot, Zhipu, MiniMax, Cohere and TGI.
+LangChain raises for an error sent with status 200. No provider's package is imported. The words
+that are recognised are those of OpenAI, Azure, vLLM, SGLang, llama.cpp, LM Studio, Ollama,
+DeepSeek, DashScope, Anthropic, Bedrock, Gemini, Mistral, xAI, Groq, OpenRouter, Moonshot, Zhipu,
+MiniMax, Cohere and TGI.
 """
 
 import math
@@ -95,32 +96,32 @@ _OUTPUT_ASKED = re.compile(
 )
 LEAST_LIMIT = 256
 MOST_LIMIT = 100_000_000
-"""A number of tokens below or above these is not taken for a model's limit."""
+"""A number below `LEAST_LIMIT` or above `MOST_LIMIT` is not taken for a model's limit in tokens."""
 WORDS_READ = 4_000
-"""Most characters of an error that are read: some servers repeat the prompt after their own
-words.
+"""Only this many characters of an error are read, because some servers repeat the prompt after
+their own words.
 """
 
 
 @dataclass(frozen=True)
 class ErrorDetails:
-    """Status, codes and words of a provider's exception."""
+    """Status, codes, parameter and words of a provider's exception."""
 
     status: int | None
     names: frozenset[str]
-    """Its codes and types."""
+    """The codes and types of the error."""
     param: str
     words: str
     n_ctx: object = None
-    """The limit as llama.cpp gives it."""
+    """The limit in tokens, which only llama.cpp reports as a field."""
 
 
 def is_overflow(error: Exception) -> bool:
-    """Return whether a provider says that the request is over its context.
+    """Return whether a provider says that the request is too long for its context.
 
-    Status 413 always is: a server or proxy that refuses a request for its size may take a smaller
-    one. These are not overflows: asking for more output than the context holds, which a shorter
-    conversation does not help; rate limits; a tool's long description.
+    Status 413 always counts: a server or proxy that refuses a request for its size may accept a
+    smaller request. False for a request of more output than the context holds (a shorter
+    conversation would not help), for rate limits, and for a tool's description that is too long.
     """
     if isinstance(error, ContextOverflowError | ModelContextOverflowError):
         return True
@@ -145,8 +146,8 @@ def is_overflow(error: Exception) -> bool:
 
 
 def learned_limit(error: Exception) -> int | None:
-    """Return the limit in tokens that an overflow error names, None if it names no limit. The size
-    of the request is never returned.
+    """Return the limit in tokens that an overflow error names, None if it names no limit. The
+    request's own size, which the error may name too, is never returned.
     """
     if not is_overflow(error):
         return None
@@ -159,13 +160,13 @@ def learned_limit(error: Exception) -> int | None:
 
 
 def by_a_provider(error: Exception) -> bool:
-    """Return whether an exception was raised by a provider's client, whatever it says."""
+    """Return whether the class of an exception belongs to a provider's client."""
     return _BY_A_PROVIDER.match(type(error).__module__) is not None
 
 
 def error_details(error: Exception) -> ErrorDetails:
-    """Read status, codes, types, parameter and words off an exception or the error body it
-    carries.
+    """Read status, codes, types, parameter and words from an exception, or from the error body that
+    the exception carries.
     """
     body = _body(error)
     codes = [
@@ -190,8 +191,9 @@ def error_details(error: Exception) -> ErrorDetails:
 
 
 def _body(error: Exception) -> Mapping[str, Any]:
-    """Return the error's body: openai's and anthropic's attribute, botocore's response, or the
-    value LangChain raises.
+    """Return the error body of an exception, an empty dict if there is none. It is an attribute of
+    openai's and anthropic's exceptions, in the response of botocore's, or the value that LangChain
+    raises.
     """
     if isinstance(text := getattr(error, "body", None), str):
         return {"message": text}
@@ -220,8 +222,8 @@ def _statuses(error: Exception, body: Mapping[str, Any]) -> Iterator[int]:
 
 
 def _asks_too_much_output(words: str) -> bool:
-    """Return whether the output asked for would not fit the context alone, whatever the input's
-    size.
+    """Return whether the requested output alone would not fit the context, whatever the size of the
+    input.
     """
     request = _OUTPUT_ASKED.search(words)
     limit = _limit_in(words)
@@ -252,10 +254,10 @@ _NETWORK = re.compile(
     re.IGNORECASE,
 )
 QUOTA = "insufficient_quota"
-"""The code of OpenAI and others with a 429 that no waiting ends."""
+"""The error code with which OpenAI and others send a status 429 for which waiting does not help."""
 LONGEST_WAIT = 31_536_000.0
-"""Longest wait in seconds that is believed; a provider that gives a larger number means something
-else.
+"""Longest wait in seconds that is believed. A provider that gives a larger number must mean
+something else.
 """
 _ABOUT_CONTENT = re.compile(
     r"""content[ _-]?(?:filter|policy|management|moderation)|\b(?:moderation|flagged|inappropriate)\b|high\ risk|exists\ risk
@@ -264,8 +266,8 @@ _ABOUT_CONTENT = re.compile(
     |(?:support|process|decode|parse|download|unsupported|invalid)\w*\ [^.]{0,24}(?:image|audio|video|vision|multi-?modal)""",
     re.IGNORECASE | re.VERBOSE,
 )
-"""Words and codes of a provider that refuses what a message holds: a content policy, or a kind of
-content that the model does not take.
+"""Words and codes of errors about the content of a message: the content breaks a content policy, or
+the model does not accept this kind of content.
 """
 _CONTENT_CODE = re.compile(
     r"content_?(?:filter|policy)|data_?inspection|moderation|responsible_?ai|sensitive",
@@ -279,11 +281,12 @@ _NOT_THE_MESSAGE = re.compile(
     |\byour\ (?:account|organi[sz]ation)\b|\buser\ location\b""",
     re.IGNORECASE | re.VERBOSE,
 )
-"""Words about tools, roles, the account or its region. They are checked before words about content:
-"llama3.2-vision does not support tools" and "your account was flagged" are not about content.
+"""Words of errors about tools, roles, the account or its region. They are checked before words
+about content, because "llama3.2-vision does not support tools" and "your account was flagged" are
+not about content.
 """
 _IN_A_MESSAGE = re.compile(r"\b(?:messages|input|contents)['\"]?(?:[.\[]|,\s*\d)")
-"""Matches a path to a field of the messages."""
+"""Pattern of a path to a field of the messages, such as `messages[3]`."""
 _ABOUT_SETTINGS = re.compile(
     r"""api[ _-]?key|credit|balance|billing|quota|arrear|overdue|欠费|余额
     |model[^.]{0,60}(?:not\ (?:found|exist)|does\ not\ exist|unknown|no\ access)|(?:no\ such|unknown|invalid)\ model|模型(?:不存在|名)
@@ -291,12 +294,16 @@ _ABOUT_SETTINGS = re.compile(
     |stream_options|response_format|reasoning_effort|logprobs|(?:unsupported|unknown|unrecognized)\ (?:parameter|(?:request\ )?argument)""",
     re.IGNORECASE | re.VERBOSE,
 )
-"""Words about an account, a model's name or a parameter: any message would be refused."""
+"""Words of errors about an account, a model's name or a parameter. With such an error any message
+would be refused.
+"""
 OWN_WORDS = 500
-"""Characters of an error that are the provider's: some servers repeat the prompt after them."""
+"""Only this many characters of an error count as the provider's own words, because some servers
+repeat the prompt after them.
+"""
 _UNREADABLE = (ValueError, TypeError, LookupError, AttributeError)
-"""Exceptions from reading an unexpected answer. The errors of JSON, UTF-8 and pydantic are
-ValueErrors.
+"""Exceptions that a client raises if it reads an unexpected answer. (Errors of JSON, UTF-8 and
+pydantic are `ValueError`s.)
 """
 _READING = {
     "openai._streaming": {"__stream__"},
@@ -320,10 +327,10 @@ _RAISED_IN = {
 
 
 def provider_error(error: Exception, *, answering: bool = False) -> ProviderError | None:
-    """Return the typed error a provider's exception stands for, or None when it is no provider's (a
-    bug: raise it).
+    """Return the typed error that a provider's exception stands for. Return None if the exception
+    does not come from a provider; then it is a bug, and should be raised.
 
-    `answering`: a part of the answer had come, so the base URL is right.
+    `answering`: True if a part of the answer had arrived, so that the base URL must be right.
     """
     if isinstance(error, LongtableError):
         return error if isinstance(error, ProviderError) else None
@@ -367,8 +374,8 @@ def provider_error(error: Exception, *, answering: bool = False) -> ProviderErro
 
 
 def _http_error(error: Exception, details: ErrorDetails, *, content: bool) -> ProviderError | None:
-    """Return the error that an HTTP status stands for, None if there is none. `content`: the
-    provider refuses what the messages hold.
+    """Return the typed error that the HTTP status stands for, None if there is no such status.
+    `content`: True if the provider refuses the content of the messages.
     """
     status = details.status
     if status in (401, 403) and not content:
@@ -402,11 +409,11 @@ def _http_error(error: Exception, details: ErrorDetails, *, content: bool) -> Pr
 
 
 def _refuses_content(error: Exception) -> bool:
-    """Return whether a provider refuses what the messages hold, so that other messages may be
-    answered.
+    """Return whether a provider refuses the content of the messages, so that it may answer other
+    messages.
 
-    A 400 without a stated cause counts as one: otherwise every later message would fail the same
-    way.
+    A status 400 without a stated cause counts as such a refusal. Otherwise the messages would stay
+    in the view, and every later message would fail in the same way.
     """
     details = error_details(error)
     if details.status in (401, 429) or (details.status is None and not by_a_provider(error)):
@@ -428,8 +435,8 @@ def _refuses_content(error: Exception) -> bool:
 
 
 def _unreadable(error: Exception) -> bool:
-    """Return whether reading the answer failed. The place that raised the exception tells this from
-    a bug, and from a request that was never sent.
+    """Return whether the client failed while it read the answer. The function that raised the
+    exception shows this; a bug, or a request that was never sent, raises it elsewhere.
     """
     if not isinstance(error, _UNREADABLE):
         return False
@@ -441,8 +448,8 @@ def _unreadable(error: Exception) -> bool:
 
 
 def _connecting(error: Exception) -> bool:
-    """Return whether the error comes from connecting to an impossible host or port. asyncio passes
-    on such an error of the socket unchanged.
+    """Return whether an error was raised because a host or port is impossible. asyncio passes such
+    errors of the socket on unchanged, as `OverflowError` or `UnicodeError`.
     """
     wrong = isinstance(error, OverflowError | UnicodeError)
     return wrong and any(
@@ -452,8 +459,8 @@ def _connecting(error: Exception) -> bool:
 
 
 def _error_in_answer(error: Exception) -> str:
-    """Return the provider's words for an error sent with status 200, which langchain-openai raises
-    as they are; else "".
+    """Return the provider's words if an error was sent with status 200, which langchain-openai
+    raises as a bare `ValueError`. Return "" for any other error.
     """
     places = list(_places(error.__traceback__))
     if type(error) is not ValueError or not places or places[-1][1] != "_create_chat_result":
@@ -462,17 +469,18 @@ def _error_in_answer(error: Exception) -> str:
 
 
 def _places(trace: TracebackType | None) -> Iterator[tuple[str, str]]:
-    """Yield module and function of each frame, the raising one last."""
+    """Yield module and function of each frame of a traceback. The frame that raised comes last."""
     while trace:
         yield str(trace.tb_frame.f_globals.get("__name__", "")), trace.tb_frame.f_code.co_name
         trace = trace.tb_next
 
 
 def broke_off(answer: BaseMessage) -> bool:
-    """Return whether a stream broke off: an answer in OpenAI's protocol without a finish reason.
+    """Return whether the stream of an answer broke off. It did if the answer came in OpenAI's
+    protocol and has no finish reason.
 
-    Without this check half an SQL statement looks whole, because LangChain closes the brackets of
-    arguments that were cut.
+    Without this check, half an SQL statement would look complete, because LangChain closes the open
+    brackets of arguments that were cut.
     """
     data = answer.response_metadata
     return data.get("model_provider") == "openai" and not (
@@ -481,12 +489,11 @@ def broke_off(answer: BaseMessage) -> bool:
 
 
 def with_usage(model: BaseChatModel) -> BaseChatModel:
-    """Return a copy of the model that also asks for the usage of streams, unless its owner decided
-    that.
+    """Return a copy of the model that asks the server to report token usage in streams, too.
 
-    `stream_usage` is a field of langchain-openai's models. None asks only OpenAI itself, so other
-    servers stream without a count. A model without that field, or with True or False in it, is
-    returned as it is.
+    `stream_usage` is a field of langchain-openai's models. With None, its default, only OpenAI's
+    own servers are asked for usage. A model without this field, or whose owner set it to True or
+    False, is returned unchanged.
     """
     if (
         "stream_usage" not in type(model).model_fields
@@ -497,8 +504,8 @@ def with_usage(model: BaseChatModel) -> BaseChatModel:
 
 
 def _retry_after(error: Exception) -> float | None:
-    """Return the seconds a provider asks to wait: a number, or a date, which is read against the
-    answer's own.
+    """Return the seconds that a provider asks to wait, None if it does not say. The header holds a
+    number, or a date, from which the date of the answer is subtracted.
     """
     headers = getattr(getattr(error, "response", None), "headers", None) or {}
     for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
@@ -517,8 +524,8 @@ def _retry_after(error: Exception) -> float | None:
 
 
 def _words(error: Exception) -> str:
-    """Return the provider's words, clipped, without anything that looks like a key. Of an HTML page
-    return only that it is one.
+    """Return the provider's words, clipped and without anything that looks like a key. For an HTML
+    page, return only the text "it sent an HTML page".
     """
     words = error_details(error).words
     if re.search(r"<(?:!doctype|html)\b", words, re.IGNORECASE):

@@ -1,5 +1,5 @@
-"""Let langchain-openai's models keep reasoning that they would drop or leave in the content. It is
-stored beside the content, and sent again if a view holds it.
+"""Let langchain-openai's models keep reasoning that they would drop or leave in the content. The
+reasoning is stored beside the content, and sent again if a view holds it.
 """
 
 import asyncio
@@ -17,22 +17,22 @@ from longtable.base.concurrency import BoundedCache
 from longtable.memory.messages.reasoning import REASONING, ThinkTagParser, split_reasoning
 
 _SIEVES: BoundedCache[tuple[int, int], ThinkTagParser] = BoundedCache(1_024)
-"""Parsers of the streams under way. The parser of a stream that broke off is dropped when the next
-request is made.
+"""The parsers of running streams, by OS thread and task. The parser of a stream that broke off is
+dropped when the same task makes its next request.
 """
 
 KEYS = (REASONING, "reasoning")
-"""Keys of reasoning in a message or a delta. The first is used by DeepSeek, Qwen, vLLM before 0.12
-and llama.cpp, the second by later vLLM and OpenRouter.
+"""Keys of reasoning in a message or in a delta of a stream. DeepSeek, Qwen, vLLM before 0.12 and
+llama.cpp use the first key; later vLLM and OpenRouter use the second.
 """
 
 
 def with_reasoning_kept(model: BaseChatModel) -> BaseChatModel:
-    """Return the model as one that keeps reasoning; unchanged if it is not a model of
-    langchain-openai.
+    """Return a copy of the model that keeps reasoning. A model that is not of langchain-openai is
+    returned itself.
 
-    The new model is of a subclass of the model's own class, with the same name and the same fields;
-    the given one stays as it is.
+    The copy's class is a subclass of the model's class, with the same name and the same fields. The
+    given model is not changed.
     """
     # Not imported: no such model either.
     module = sys.modules.get("langchain_openai.chat_models.base")
@@ -50,8 +50,8 @@ def with_reasoning_kept(model: BaseChatModel) -> BaseChatModel:
 
 
 class _Keeping:
-    """Mixin for classes of langchain-openai. Its methods override the hooks that langchain-openai
-    has for other protocols, as ChatDeepSeek does.
+    """Mixin for model classes of langchain-openai that keeps reasoning. It overrides the hooks that
+    langchain-openai has for other protocols, as ChatDeepSeek does.
     """
 
     def _create_chat_result(
@@ -96,7 +96,9 @@ class _Keeping:
 
 
 def _keep(message: BaseMessage, thought: object) -> None:
-    """Put the reasoning of a message or a delta beside the content, unless a subclass did."""
+    """Store the reasoning in `thought` (a message or delta of the protocol) beside the content of
+    `message`. Do nothing if the model's own class has done so.
+    """
     if (
         not isinstance(message, AIMessage | AIMessageChunk)
         or not isinstance(thought, Mapping)
@@ -110,8 +112,8 @@ def _keep(message: BaseMessage, thought: object) -> None:
 
 
 def _sieved(chunk: ChatGenerationChunk, *, ended: bool) -> ChatGenerationChunk:
-    """Return a chunk of a stream in which reasoning is moved out of the text, if the server left it
-    there, to beside the text.
+    """Return a chunk of a stream without reasoning in its text. Reasoning that the server left in
+    the text (in think tags) is moved beside the text. `ended`: True for the last chunk.
     """
     content = chunk.message.content
     if not isinstance(content, str) or not (content or ended):
@@ -135,8 +137,9 @@ def _sieved(chunk: ChatGenerationChunk, *, ended: bool) -> ChatGenerationChunk:
 
 
 def _here() -> tuple[int, int]:
-    """Return a key for the stream under way: its thread and task, since each stream is read by one.
-    The stream's own id does not do, because some servers give all the same id.
+    """Return a key for the running stream: the OS thread and the task that read it, because a
+    stream is read by one task only. The stream's own id cannot be the key, because some servers
+    give all streams the same id.
     """
     try:
         return threading.get_ident(), id(asyncio.current_task())

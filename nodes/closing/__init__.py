@@ -1,1 +1,1 @@
-"""How a turn ends: failures, notices, flagged figures."""
+"""Helpers for the end of a turn: failures, notices, flagged figures, tokens used."""

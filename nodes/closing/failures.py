@@ -30,13 +30,13 @@ from longtable.nodes.state import (
 from longtable.nodes.telemetry import log_failure
 
 _REPORTED = "_reported"
-"""Attribute of an error for which the event `failed` was sent."""
+"""Name of an attribute that is set on an error for which the event `failed` was sent."""
 
 
 @contextmanager
 def reporting(now: Now) -> Iterator[None]:
-    """Send the event `failed` if a node fails. On a server, raise an error that holds only what
-    a client may read.
+    """Send the event `failed` if a node fails within the block. On a server, then replace the
+    original error by one that holds only what a client may read.
     """
     try:
         yield
@@ -60,7 +60,7 @@ def reporting(now: Now) -> Iterator[None]:
 
 
 def failed_event(error: Exception, language: str) -> Failed:
-    """Return the event of a failure."""
+    """Return the event `failed` for an error, with a sentence for the person."""
     known = error if isinstance(error, LongtableError) else LongtableError()
     wait = getattr(error, "retry_after", getattr(error, "wait_s", None)) if known is error else None
     return Failed(type="failed", code=known.code, text=known.user_text(language), retry_after=wait)
@@ -69,10 +69,11 @@ def failed_event(error: Exception, language: str) -> Failed:
 async def ending_with_failed(
     events: AsyncGenerator[Event, None], context: Context, text: str | None
 ) -> AsyncGenerator[Event, None]:
-    """Yield a turn's events. A failure outside the nodes, such as in the store, also ends them with
-    the event `failed`.
+    """Yield the events of a turn. If the turn fails outside the nodes, such as in the store, yield
+    the event `failed` as the last event, as nodes do.
 
-    `text`: what the user wrote; a failure is told in its language.
+    `text`: what the user wrote. Its language is the language of the failure's sentence, unless
+    `context` sets a language.
     """
     try:
         async with aclosing(events):
@@ -85,7 +86,7 @@ async def ending_with_failed(
 
 
 def _is_reported(error: BaseException | None) -> bool:
-    """Return whether a node sent an event for this error or for its cause."""
+    """Return whether a node sent the event `failed` for this error or for one of its causes."""
     return error is not None and (_REPORTED in vars(error) or _is_reported(error.__cause__))
 
 
@@ -104,10 +105,11 @@ def _is_retried(error: Exception) -> bool:
 # transcript and the edits alone; the turn's record holds only what the next step has to know.
 
 ASK_AGAIN: Literal["again"] = "again"
-"""Status of a turn that asks once more without messages before it."""
+"""Status of a turn that asks the model once more, without the unanswered messages before the turn.
+"""
 FAILED: Literal["failed"] = "failed"
-"""Status of a turn that was closed after the provider refused it. `failure` in its record holds the
-reason until the turn is tried again.
+"""Status of a turn that was closed because the provider refused its content. The turn's record
+holds the reason in `failure` until the turn is tried again.
 """
 _NEXT = {
     True: (
@@ -122,8 +124,10 @@ _NEXT = {
 
 
 def close_refused(now: Now, error: ProviderRefusedError) -> Update:
-    """Return the update after a refusal: ask once more without unanswered messages, or close the
-    turn as failed.
+    """Return the update after a provider refused the content of a call.
+
+    If there are unanswered messages right before the turn, the model is asked once more without
+    them. Otherwise, or if that was refused too, the turn is closed as failed.
     """
     thread = now.thread
     turn = without_key(now.turn, "without")
@@ -154,8 +158,8 @@ def failure_of(turn: Turn) -> ProviderRefusedError:
 
 
 def retry_update(thread: Thread, turn: Turn) -> Update:
-    """Return the update that runs a failed turn again: its messages come back, and the turn
-    continues at the model call that was refused.
+    """Return the update that runs a failed turn again. The turn's messages come back into the view,
+    and the turn continues with the model call that was refused.
     """
     back = inclusions(
         message.id
@@ -169,8 +173,8 @@ def retry_update(thread: Thread, turn: Turn) -> Update:
 
 
 def request_in(thread: Thread, number: int) -> list[BaseMessage]:
-    """Return a turn's request and the messages after it, without earlier conversation that the
-    caller handed in with it.
+    """Return the messages of a turn: the request and what followed. Earlier conversation that the
+    caller handed in with the request is left out.
     """
     own = [message for message in thread.messages if turn_number(message) == number]
     handed_in = [place for place, message in enumerate(own) if marks_of(message).get(GIVEN) is True]
@@ -178,7 +182,7 @@ def request_in(thread: Thread, number: int) -> list[BaseMessage]:
 
 
 def exclusions(thread: Thread, messages: Sequence[BaseMessage], *, why: str = "") -> list[Edit]:
-    """Return the edits that exclude live messages."""
+    """Return the edits that exclude these messages. `why`: the reason that the edits state."""
     ids = {message.id for message in messages}
     edits: list[Edit] = []
     for number, message in enumerate(thread.messages, thread.archived + 1):
@@ -204,7 +208,9 @@ def inclusions(ids: Iterable[str | None]) -> list[Edit]:
 
 
 def _unanswered_before(thread: Thread, number: int) -> list[BaseMessage]:
-    """Return the messages of the turns right before one that were never answered, oldest first."""
+    """Return the messages of all unanswered turns that come directly before turn `number`, oldest
+    first.
+    """
     before = [message for message in thread.messages if turn_number(message) < number]
     start = len(before)
     while start and not _is_answer(before[start - 1]):

@@ -1,4 +1,4 @@
-"""What a person reads if there is no answer."""
+"""The texts that a person reads if there is no answer."""
 
 NOTICES: dict[str, dict[str, str]] = {
     "call_budget": {
@@ -39,7 +39,7 @@ NOTICES: dict[str, dict[str, str]] = {
         "zh": "团队中没有人需要回答这条消息。",
     },
 }
-"""What a person reads if there is no answer, by the status of the turn."""
+"""The text that a person reads in place of an answer, by the status of the turn and by language."""
 
 
 CUT_SHORT = {
@@ -49,4 +49,4 @@ CUT_SHORT = {
     ),
     "zh": "团队本轮的 {calls} 次模型调用已用完，没有再询问 {name}。您可以让团队继续。",
 }
-"""What a person reads if a team has no model call left for the next voice."""
+"""The text that a person reads if a team has no model call left for the next voice."""

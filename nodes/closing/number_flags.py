@@ -22,26 +22,27 @@ from longtable.tools.cells import json_rows
 from longtable.tools.database import QueryResult
 
 MOST_CELLS = 300_000
-"""If a turn's results have more cells than this, nothing is checked or flagged: so many take 3
-s.
+"""If a turn's results have more cells than this, no figure is checked or flagged. This many cells
+take 3 s.
 """
 MOST_FLAGGED = 20
 EARLIER_MESSAGES = 100
-"""How many messages before the turn are read for numbers that the answer may repeat. Without this
-bound the check would take longer as the thread grows.
+"""How many messages before the turn are searched for numbers that the answer may repeat. Without
+this bound, the check would take longer as the thread grows.
 """
 
 _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
-"""Matches a terminal's codes for cursor and colours: their numbers are not figures of the
-answer.
+"""Pattern of a terminal's codes for cursor and colours. Numbers in these codes are not figures of
+the answer.
 """
 
 NUMBER_CHECK = "longtable.checks.number_check"
-"""The module that judges the figures. It is imported by name, so that no package depends on it."""
+"""Name of the module that judges figures. It is imported by name, so that no package depends on it.
+"""
 
 
 class Unsupported(Protocol):
-    """The function of that module."""
+    """The function `unsupported` of the module `NUMBER_CHECK`."""
 
     def __call__(
         self,
@@ -51,27 +52,28 @@ class Unsupported(Protocol):
         said: Iterable[float],
         earlier: Iterable[float],
     ) -> list[Figure]:
-        """Return the figures of an answer that the results do not give."""
+        """Return the figures of an answer that the results do not support."""
         ...
 
 
 Whole = Callable[[str], QueryResult | None]
-"""Returns the result behind a handle, None where it is not stored."""
+"""Function that returns the stored result of a handle, None if it is not stored."""
 
 NumberCache = BoundedCache[bytes, "array[float]"]
-"""The numbers of messages, by their content: those of an earlier message never change."""
+"""The numbers in messages, by a hash of a message's content."""
 KEPT_MESSAGES = 4_096
-"""Messages whose numbers a process keeps: reading 200 tool results anew took half of a turn's own
-time.
+"""Most messages whose numbers a process keeps. Without this cache, reading 200 tool results anew
+took half of a turn's own time.
 """
 
 
 def unsupported_in(thread: Thread, turn: int, whole: Whole, cache: NumberCache) -> list[str]:
-    """Return the figures of the turn's answer, as written, that no result of the turn gives,
-    directly or by one step.
+    """Return the figures of the turn's answer, as written, that no result of the turn holds and
+    that do not follow from a result by one step of calculation.
 
     Figures of an earlier answer or of the memory may be repeated. A turn without a query is not
-    checked, nor a turn some of whose rows are missing here: nothing is flagged by guess.
+    checked. Nor is a turn if some rows of its results are not available here, because nothing may
+    be flagged by guess.
     """
     messages = [
         *takewhile(lambda message: turn_number(message) == turn, reversed(thread.messages))
@@ -130,7 +132,9 @@ def _json(message: BaseMessage) -> dict[str, Any]:
 
 
 def _source(content: dict[str, Any], whole: Whole) -> Source | None:
-    """Return all rows of a result, None if some are neither shown nor stored."""
+    """Return a result with all its rows. Return None if some rows are neither shown in the message
+    nor stored.
+    """
     rows = [row for row in content["rows"] if isinstance(row, list)]
     count = content.get("row_count", content.get("total"))
     count = count if isinstance(count, int) else len(rows)
@@ -144,7 +148,9 @@ def _source(content: dict[str, Any], whole: Whole) -> Source | None:
 
 
 def _numbers_of(text: str, is_tool: bool, cache: NumberCache) -> "array[float]":
-    """Return the numbers that a message holds."""
+    """Return the numbers in a message: all numbers of a tool's result, or the figures that any
+    other text claims.
+    """
     key = blake2b(f"{is_tool} {text}".encode("utf-8", "surrogatepass"), digest_size=16).digest()
     known = cache.get(key)
     return (

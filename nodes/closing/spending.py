@@ -1,8 +1,8 @@
-"""Tokens that turns took on a server, stored outside their threads because the server can delete a
-thread without telling us.
+"""Keep the tokens that turns used on a server outside of their threads, because the server can
+delete a thread without telling us.
 
-There is one item a turn, in the thread's namespace "spent". It is counted only after the thread is
-gone.
+There is one item for each turn, in the thread's namespace "spent". An item is counted only after
+its thread is gone; until then the thread itself is counted.
 """
 
 from contextlib import suppress
@@ -16,12 +16,12 @@ from longtable.nodes.state import Now, Update
 from longtable.store.records.thread_index import entry_of, owner_of
 
 ENDINGS = ("settle", "prepare")
-"""Nodes after which a turn may be over."""
+"""The nodes that may be the last of a turn."""
 
 
 def keep_spending(before: Now, update: Update) -> None:
-    """On a server, write the tokens that the newest turn took into the store; `update` is the
-    node's.
+    """On a server, store how many tokens the newest turn has used. `update` is the update of the
+    turn's last node.
     """
     thread_id = before.thread_id
     runtime = before.runtime
@@ -51,5 +51,5 @@ def _spent_in_turn(now: Now, number: int, thread_id: str) -> list[Spent]:
 
 
 def rows_of(value: dict[str, Any]) -> list[Spent]:
-    """Return the usage rows of an item whose thread is gone."""
+    """Return the usage rows in a stored item whose thread is gone."""
     return [Spent(**{**row, "thread": "deleted"}) for row in value["rows"]]

@@ -1,1 +1,1 @@
-"""Helpers of the step `compact`: archive files and events."""
+"""Helpers of the node `compact`: archive files and events."""

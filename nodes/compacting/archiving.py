@@ -13,7 +13,7 @@ from longtable.memory.search import Original
 
 
 class Files(Protocol):
-    """The archive files, as `longtable.store.records.archive_files.ArchiveFiles` offers them."""
+    """The methods of `longtable.store.records.archive_files.ArchiveFiles` that are used here."""
 
     @property
     def encrypts(self) -> bool:
@@ -23,15 +23,17 @@ class Files(Protocol):
     def keep(
         self, thread_id: str, originals: Sequence[Original], *, compaction: str, time: datetime
     ) -> str:
-        """Write what a compaction covers, once, and return the file's key."""
+        """Write the messages that a compaction covers to a file, and return the file's key. If this
+        was done before, return the key of that file.
+        """
         ...
 
 
 def archived(
     files: Files | None, outcome: Outcome, job: Job, thread_id: str | None, store: BaseStore | None
 ) -> Outcome:
-    """Return the outcome with the key of the file that holds the compacted messages, or with the
-    reason why there is no file.
+    """Write the compacted messages to an archive file. Return the outcome with the file's key, or
+    with the reason why no file was written.
     """
     start = job.plan.start
     end = job.plan.end

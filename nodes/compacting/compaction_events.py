@@ -18,8 +18,10 @@ def compaction_update(
     ahead: bool = False,
     whole: int = 0,
 ) -> Update:
-    """Send the event of a compaction's outcome and return its update. `whole`: tokens of the call
-    before which it was due, for a voice of a team.
+    """Send the events of a compaction's outcome, and return its state update.
+
+    `ahead`: True if the compaction was made after an answer, for the next turn. `whole`: with a
+    team, the tokens of the voice's call before which the compaction was due, otherwise 0.
     """
     turn = now.turn
     emit = now.runtime.stream_writer
@@ -75,7 +77,7 @@ def _compressed(
 
 
 def _skipped(outcome: Outcome) -> ContextCompactionSkipped:
-    """Return the event of a compaction that was due and did not happen."""
+    """Return the event of a compaction that was due but did not succeed."""
     event = ContextCompactionSkipped(type="context_compaction_skipped", reasons=outcome.reasons)
     if outcome.calls:
         event["input"] = sum(call["input"] for call in outcome.calls)
@@ -84,7 +86,9 @@ def _skipped(outcome: Outcome) -> ContextCompactionSkipped:
 
 
 def _waits(turn: Turn, outcome: Outcome, whole: int) -> Turn:
-    """Return the fields of a turn that say at which size a compaction is tried again."""
+    """Return the fields of a turn's record that note at which size a compaction did not succeed.
+    The next attempt waits until the call has grown beyond that size.
+    """
     # A voice may be shown more than the view that serves all: counted from there, the same would be
     # tried for ever.
     tokens = max(outcome.tokens, whole)

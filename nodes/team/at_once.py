@@ -1,12 +1,12 @@
 """Ask the voices of a team at the same time if they do not hear each other.
 
-Each voice runs its calls in a LangGraph task of its own, whose result is stored when it ends. A
-resumed run asks only the voices whose results are missing. Then their messages go into the
-transcript one voice after the other, as if each had been asked in its turn.
+Each voice runs its calls in its own LangGraph task, whose result is stored when the task ends. A
+resumed run asks only the voices whose results are missing. Then the voices' messages are added to
+the transcript one voice after the other, as if each voice had been asked in its turn.
 
-`Send` was tried first, but its argument is stored whole: a turn on 1,000 messages took 1.9 MB. As a
-subgraph it took 5.5 MB and six namespaces. A subgraph's tokens do not appear in its parent's
-stream, and `turn` takes only one write a superstep.
+LangGraph's `Send` was tried first, but its argument is stored whole: a turn on 1,000 messages took
+1.9 MB. A subgraph for each voice took 5.5 MB and six namespaces; also, a subgraph's tokens do not
+appear in its parent's stream, and `turn` takes only one write per superstep.
 """
 
 import asyncio
@@ -47,7 +47,9 @@ from longtable.nodes.team.turn_order import OF_VOICE, asked_next, at_once, scene
 
 @dataclass(frozen=True)
 class AtOnce:
-    """The node `respond` of a team."""
+    """The node `respond` of a team. It asks voices at the same time if the mode allows that, and
+    otherwise one voice.
+    """
 
     team: Team
     respond: Respond
@@ -106,7 +108,9 @@ class AtOnce:
         return self._taken(now.after({"turn": turn, "ahead": ahead}))
 
     def _together(self, now: Now) -> list[str]:
-        """Return the voices to ask at the same time, first the voice whose turn it is."""
+        """Return the voices to ask at the same time. The first is the voice whose turn it is; it
+        may be the only one.
+        """
         turn = now.turn
         there = now.config.get("voices", {})
         scene = scene_of(self.team, now.thread.messages, turn)
@@ -121,11 +125,11 @@ class AtOnce:
     async def _voice(
         self, begun: Now, step: str, how: Execution, shared: "SharedCalls", begun_here: set[str]
     ) -> Update:
-        """Return the update of one voice, up to its answer or to a step that only one voice at a
-        time can take.
+        """Run the steps of one voice and return their update. Stop at the voice's answer, or at a
+        step that only one voice at a time can take.
 
-        Such steps are a compaction, an approval, and closing a request that the provider refused.
-        The voice's id is added to `begun_here`.
+        Such a step is a compaction, an approval, a tool that asks a person, or the closing of a
+        request that the provider refused. The id of the voice is added to `begun_here`.
         """
         voice = begun.turn["voice"]
         begun_here.add(voice)
@@ -157,7 +161,9 @@ class AtOnce:
         return _made(begun.state, now.state)
 
     def _taken(self, now: Now) -> Update:
-        """Return the stored update of the voice whose turn it is."""
+        """Return the update of the voice whose turn it is, which was made earlier and stored in
+        `ahead`.
+        """
         turn = now.turn
         ahead = now.state.get("ahead") or {}
         messages = now.thread.messages
@@ -222,8 +228,8 @@ def _next_step(step: str, before: Now, after: Now) -> str:
 
 
 def _made(before: State, now: State) -> Update:
-    """Return the update that leads from one state to another: all changed values, and of messages
-    and edits only the new ones.
+    """Return the update that leads from the state `before` to the state `now`. It has all channels
+    that changed; of `messages` and `edits`, it has only the new items.
     """
     old = cast("dict[str, Any]", before)
     new = cast("dict[str, Any]", now)

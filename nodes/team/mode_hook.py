@@ -1,4 +1,4 @@
-"""The hook `Mode`, which says who speaks next, and the `Scene` by which it decides."""
+"""The hook `Mode`, which decides who speaks next, and the `Scene`, on which it decides."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,24 +15,26 @@ from longtable.memory.voices import NARRATOR, VOICE
 from longtable.nodes.team.personas import Persona, persona_named
 
 MODE = "mode"
-"""Mark of a team's answer: the mode's name and its state after it, as plain JSON."""
+"""Mark of a team's answer: the mode's name, and the mode's state after this answer, as plain JSON.
+"""
 
 
 JUDGED = "judged"
-"""Key of a mode's state: the persona whose answer the last answer judges."""
+"""Key of a mode's state. Its value is the persona whose answer the turn's last answer judges."""
 
 
 @dataclass(frozen=True)
 class Scene:
-    """The input of a mode's decisions: the transcript as it is now."""
+    """The input of a mode's decisions: the team, the transcript as it is now, and the turn."""
 
     names: Mapping[str, str]
-    """Display names by persona, in the team's order."""
+    """Display names of the personas, by id, in the team's order."""
     messages: Sequence[BaseMessage]
-    """The live transcript, all marked."""
+    """The live transcript. All messages have marks."""
     turn: int
+    """Number of the present turn."""
     mentioned: Sequence[str] = ()
-    """Personas that the user's message mentions."""
+    """Ids of the personas that the user's message mentions."""
 
     @cached_property
     def of_turn(self) -> list[BaseMessage]:
@@ -46,14 +48,14 @@ class Scene:
 
     @cached_property
     def answers(self) -> list[tuple[str, str]]:
-        """Return who has answered in this turn, in order, each with the answer. A notice in place
-        of an answer counts.
+        """Return the answers of this turn, in order, as pairs of the persona's id and the text. A
+        notice in place of an answer counts as an answer.
         """
         return [(str(mark_of(m, VOICE)), str(m.text)) for m in self.of_turn if is_answer(m)]
 
     def calls(self, tool: str) -> list[tuple[str, dict[str, Any]]]:
-        """Return the successful calls of a tool in this turn, in order: who made each call, and its
-        arguments.
+        """Return the successful calls of a tool in this turn, in order, as pairs of the persona's
+        id and the arguments.
         """
         done = {
             m.tool_call_id
@@ -72,15 +74,19 @@ class Scene:
 
     @property
     def addressed(self) -> list[str]:
-        """Return the personas that the user's message mentions; all if it mentions nobody."""
+        """Return the personas that the user's message mentions, in the team's order; all personas
+        if it mentions nobody.
+        """
         return [id_ for id_ in self.names if id_ in (self.mentioned or self.names)]
 
     def persona(self, word: str) -> str:
-        """Return the persona with this id or display name, "" if there is none."""
+        """Return the id of the persona with this id or display name, "" if there is none."""
         return persona_named(word, self.names)
 
     def before(self, mode: str) -> dict[str, Any]:
-        """Return the state that a mode had at the end of the turn before, empty if it had none."""
+        """Return the newest state that the mode of this name had in earlier turns. It is empty if
+        the mode had none.
+        """
         states = (mark_of(m, MODE) for m in reversed(self.messages) if turn_number(m) < self.turn)
         return next(
             (state for state in states if isinstance(state, dict) and state.get("name") == mode), {}
@@ -88,7 +94,9 @@ class Scene:
 
 
 def is_answer(message: BaseMessage) -> bool:
-    """Return whether a message is a voice's answer, not a call."""
+    """Return whether a message is a voice's answer. False for messages with tool calls, and for a
+    mode's own texts.
+    """
     return (
         isinstance(message, AIMessage)
         and not all_calls(message)
@@ -97,8 +105,8 @@ def is_answer(message: BaseMessage) -> bool:
 
 
 def answer_text(answers: Sequence[BaseMessage]) -> str:
-    """Return the text of a turn that voices answered: the last answer. If that judges another
-    answer, the judged one is put above it.
+    """Return the text of a turn, given the answers of its voices: the last answer. If the last
+    answer judges another answer, the judged answer is put above it.
     """
     last = answers[-1]
     state = mark_of(last, MODE)
@@ -110,45 +118,45 @@ def answer_text(answers: Sequence[BaseMessage]) -> str:
 
 
 class Mode:
-    """The rule of who speaks in which order. Write your own by overriding `speakers` or `next`;
-    their result must depend on the scene alone.
+    """The rule of who speaks in which order. To write your own mode, override `speakers` or `next`.
+    Their result must depend on the scene alone.
     """
 
     name: ClassVar[str] = "own"
     together: bool = False
-    """Whether voices do not hear what colleagues said since the turn began. If one voice then
-    fails, the answers of the others are kept.
+    """True if voices do not hear what their colleagues say in the same turn. If one voice fails,
+    the answers of the other voices are then kept.
     """
     private: bool = False
-    """Whether a persona's tool calls, and the text beside them, are private: colleagues are not
-    shown them, and no memory is made of them.
+    """True if a persona's tool calls, and the text beside them, are private. Colleagues are not
+    shown private messages, and no memory is made of them.
     """
     policy: CompactionPolicy | None = None
-    """The policy while this mode holds, in place of the graph's."""
+    """The compaction policy with this mode. None means the graph's policy."""
 
     def check(self, personas: Mapping[str, Persona]) -> None:
         """Raise `ConfigError` if the mode names somebody who is not in the team."""
 
     def next(self, scene: Scene) -> str | None:
         """Return the id of the persona that speaks next, None at the end of the turn. By default
-        each of `speakers` speaks once.
+        each persona in `speakers` speaks once.
         """
         done = {voice for voice, _ in scene.answers}
         return next((id_ for id_ in self.speakers(scene) if id_ not in done), None)
 
     def apart(self, persona: str) -> bool:  # noqa: ARG002  # for those that need it
-        """Return whether a persona does not hear what colleagues said since the turn began."""
+        """Return whether a persona does not hear what its colleagues say in the same turn."""
         return self.together
 
     def speakers(self, scene: Scene) -> Sequence[str]:
-        """Return who may speak in this turn, in order. The turn's possible cost is estimated from
-        them.
+        """Return the ids of the personas that may speak in this turn, in order. The possible cost
+        of the turn is estimated from this list.
         """
         return list(scene.names)
 
     def whisper(self, scene: Scene, persona: str) -> str:  # noqa: ARG002  # for those that need it
-        """Return a text that only this persona is told with its next call, "" for none. It is never
-        stored.
+        """Return a text that only this persona is told, with its next call; "" for no text. The
+        text is never stored.
         """
         return ""
 
@@ -163,13 +171,17 @@ class Mode:
         tool: str,  # noqa: ARG002
         args: Mapping[str, Any],  # noqa: ARG002
     ) -> str:
-        """Return why a call of a tool is refused, for the model; "" if it may run."""
+        """Return the reason why a persona's tool call is refused, as text for the model. Return ""
+        if the call may run.
+        """
         return ""
 
     def state(self, scene: Scene) -> dict[str, Any]:  # noqa: ARG002  # for those that need it
-        """Return the mode's state after the newest answer, plain JSON; each answer keeps it."""
+        """Return the mode's state after the newest answer, as plain JSON. It is stored with each
+        answer.
+        """
         return {}
 
     def close(self, scene: Scene) -> str:  # noqa: ARG002  # for those that need it
-        """Return a text that everybody is told at the end of the turn, "" for none."""
+        """Return a text that everybody is told at the end of the turn, "" for no text."""
         return ""

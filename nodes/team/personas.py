@@ -1,4 +1,4 @@
-"""Personas: the voices of a team as which calls are made."""
+"""Personas: the members of a team. Each model call is made as one persona."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -16,11 +16,12 @@ _ID = re.compile(r"[a-z][a-z0-9_-]{0,31}")
 class Persona:
     """One voice of a team.
 
-    `id`: lower-case letters, digits, `_` and `-`. `prompt`: who it is and what it does. `name` is
-    shown to people and to colleagues. Its id, its name, `nicknames` and `aliases` all mention it.
-    `model`: its own, else the conversation's. `tools`: names of those it may call, None for all.
-    `rounds`: how many of the newest rounds it is shown, None for all. `color`: for terminals, a CSS
-    name.
+    `id`: lower-case letters, digits, `_` and `-`. `prompt`: who the persona is and what it does.
+    `name`: the name shown to people and colleagues. `nicknames`, `aliases`: further words after an
+    at sign that mention the persona, besides `id` and `name`. `model`: the persona's own model,
+    None for the conversation's model. `tools`: names of the tools that the persona may call, None
+    for all tools. `rounds`: how many of the newest rounds the persona is shown, None for all.
+    `color`: a CSS color name, for terminals.
     """
 
     id: str

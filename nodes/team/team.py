@@ -1,5 +1,5 @@
-"""A team of personas and its mode. Each call is made as one persona; the mode says who speaks
-next.
+"""A team of personas and its mode. Each model call is made as one persona; the mode decides who
+speaks next.
 """
 
 from collections.abc import Sequence
@@ -17,11 +17,11 @@ MOST_PERSONAS = 16
 
 
 class Team:
-    """Personas that share one thread. `mode`: who speaks when, `FreeChat()` unless given;
-    `max_calls`: model calls of a whole turn.
+    """Personas that share one thread. `mode`: decides who speaks when; the default is `FreeChat()`.
+    `max_calls`: the most model calls of a whole turn.
 
-    Raises `ConfigError` for an empty team, for two personas that the same word mentions, or for a
-    mode that names somebody who is not in the team.
+    Raises `ConfigError` if the team is empty or too large, if the same word mentions two personas,
+    or if the mode names somebody who is not in the team.
     """
 
     def __init__(self, *personas: Persona, mode: Mode | None = None, max_calls: int = 24) -> None:
@@ -53,7 +53,7 @@ class Team:
         self.max_calls = max_calls
         self.personas: dict[str, Persona] = {}
         self.words: dict[str, str] = {}
-        """Ids by the folded words that mention them."""
+        """The words that mention a persona (in the form that `fold` gives), each with the id."""
         for persona in personas:
             if persona.id in self.personas:
                 raise ConfigError(f"two personas have the id {persona.id!r}")
@@ -96,8 +96,9 @@ class Team:
 
 
 def persona_tools(persona: Persona, team: Team, tools: Sequence[BaseTool]) -> list[BaseTool]:
-    """Return the tools of a persona: the tools that it names, or all, and the tools that the mode
-    gives it. Raises `ConfigError`.
+    """Return the tools of a persona: those of `tools` that the persona names (or all), and the
+    tools that the mode gives it. Raises `ConfigError` if a named tool does not exist, or if the
+    mode has a tool with the name of another tool.
     """
     known = {tool.name: tool for tool in tools}
     if missing := [name for name in persona.tools or () if name not in known]:

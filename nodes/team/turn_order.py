@@ -18,21 +18,21 @@ from longtable.nodes.team.mode_hook import MODE, Scene, is_answer
 from longtable.nodes.team.team import Team
 
 NOT_JSON = (TypeError, ValueError, RecursionError)
-"""Exceptions of `json.dumps` for values that are not JSON, that contain themselves, or that are
-nested too deeply.
+"""Exceptions that `json.dumps` raises for values that are not JSON, that contain themselves, or
+that are nested too deeply.
 """
 
 
 def scene_of(team: Team, messages: Sequence[BaseMessage], turn: Turn) -> Scene:
-    """Return the scene by which the mode decides."""
+    """Return the scene on which the mode decides."""
     return Scene(team.names, messages, turn.get("number", 0), turn.get("mentioned", ()))
 
 
 def first_voice(
     team: Team, messages: Sequence[BaseMessage], turn: Turn, emit: StreamWriter
 ) -> Turn:
-    """Return the record of a turn that begins, with the voice that is asked first. Send an event
-    for mentions that name nobody.
+    """Return the record of a turn that begins, with the voice that is asked first. Send an event if
+    mentions name nobody in the team. Raises `ConfigError` if the mode's state is not plain JSON.
     """
     questions = [
         message
@@ -60,8 +60,8 @@ def first_voice(
 
 
 def next_voice(team: Team, scene: Scene) -> str | None:
-    """Return who speaks next, None at the end of the turn. Raises `ConfigError` if the mode names
-    somebody who is not in the team.
+    """Return the id of the persona that speaks next, None at the end of the turn. Raises
+    `ConfigError` if the mode names somebody who is not in the team.
     """
     voice = team.mode.next(scene)
     if voice is not None and voice not in team.personas:
@@ -87,18 +87,18 @@ OF_VOICE = (
         "alone",
     ),
 )
-"""Keys of a turn's record that are one voice's own."""
+"""Keys of a turn's record that belong to the voice that is asked, not to the whole turn."""
 
 
 def asked_next(turn: Turn, voice: str) -> Turn:
-    """Return the record of a turn whose next voice is asked."""
+    """Return the record of a turn in which `voice` is asked next."""
     fresh: Turn = {"voice": voice, "status": "running", "calls": 0, "overflows": 0}
     return {**without_key(turn, *OF_VOICE), **fresh}
 
 
 def at_once(team: Team, scene: Scene) -> list[str]:
-    """Return the next voices that do not hear each other, in order. The mode names each as if the
-    one before had answered.
+    """Return the next voices that do not hear each other, in order. The mode is asked for each
+    voice as if the previous voice had answered.
     """
     voices: list[str] = []
     while (
@@ -117,15 +117,18 @@ def at_once(team: Team, scene: Scene) -> list[str]:
 def with_mode(
     team: Team, answer: BaseMessage, messages: Sequence[BaseMessage], turn: Turn
 ) -> BaseMessage:
-    """Return a voice's answer with the mode's state after it."""
+    """Return a voice's answer, marked with the mode's state after this answer. Other messages are
+    returned unchanged.
+    """
     if not is_answer(answer):
         return answer
     return marked(answer, **mode_mark(team, scene_of(team, [*messages, answer], turn)))
 
 
 def answers_ahead(now: Now, team: Team | None) -> Update:
-    """Return the update, with messages and edits, of the voices of the newest turn that have
-    answered but whose turn to speak did not come.
+    """Return the update with the answers that are still in `ahead` when a new message arrives.
+    These are answers of the newest turn by voices that were asked at the same time as others, but
+    whose turn to speak did not come.
     """
     turn = now.turn
     ahead = now.state.get("ahead") or {}
@@ -149,8 +152,8 @@ def answers_ahead(now: Now, team: Team | None) -> Update:
 def taken_over(
     made: Sequence[BaseMessage], team: Team | None, messages: Sequence[BaseMessage], turn: Turn
 ) -> list[BaseMessage]:
-    """Return the messages that a voice made at the same time as others, adapted to follow these
-    messages.
+    """Return the messages (`made`) of a voice that was asked at the same time as others, adapted to
+    follow `messages`: with unique ids and the mode's state.
     """
     transcript: list[BaseMessage] = []
     for message in made:
@@ -162,7 +165,7 @@ def taken_over(
 
 
 def mode_mark(team: Team, scene: Scene) -> dict[str, Any]:
-    """Return the mark with the mode's state as the scene has it."""
+    """Return the mark that holds the mode's name and its state in this scene."""
     state = team.mode.state(scene)
     plain = _plain(state)
     if plain is None:
@@ -181,8 +184,8 @@ def _plain(state: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def _as_plain(state: dict[str, Any]) -> dict[str, Any]:
-    """Return a mode's state with text in place of values that are not JSON or that contain
-    themselves.
+    """Return a mode's state as plain JSON. Values that are not JSON, or that contain themselves,
+    become text.
     """
     plain: dict[str, Any] = {}
     for name, value in state.items():
@@ -194,7 +197,9 @@ def _as_plain(state: dict[str, Any]) -> dict[str, Any]:
 
 
 def speaking(now: Now) -> Now:
-    """Return the same, but with events that name the speaking voice if there is a team."""
+    """Return a copy whose events name the speaking voice. Return `now` itself if no voice is
+    speaking.
+    """
     turn = now.turn
     voice = turn.get("voice") if turn.get("status") in UNDER_WAY else None
     if voice is None:

@@ -1,5 +1,5 @@
-"""Modes: a workflow, a quiz, and werewolf. Steps, scores, roles, phases, votes and the end are
-computed from the transcript, by code.
+"""The mode `Workflow`: personas do the steps of a task in order. The progress is computed from the
+transcript, by code.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,15 +19,15 @@ STEPS = ("analyst", "checker", "reviewer")
 SEND_BACK = "send_back"
 TASK_CHARS = 2_000
 ARTEFACT_CHARS = 4_000
-"""Characters of the task and of each step's artefact that an answer's mark keeps; the transcript
-has the whole.
+"""The mark of an answer keeps at most `TASK_CHARS` characters of the task, and `ARTEFACT_CHARS` of
+each step's artefact. The transcript has the whole texts.
 """
 
 
 @dataclass(frozen=True)
 class _Progress:
-    """The progress of a turn. `place`: of the next step; `reason`: why the work was last sent
-    back.
+    """The progress of a turn. `place`: index of the next step. `sent_back`: how often the work was
+    sent back. `reason`: why it was sent back last. `artefacts`: the newest answer of each step.
     """
 
     place: int = 0
@@ -37,14 +37,16 @@ class _Progress:
 
 
 class Workflow(Mode):
-    """Steps in order, each done by the persona of the same name or the one that `roles` gives.
-    Mentions are ignored.
+    """Steps that are done in order. Each step is done by the persona with the same id, or by the
+    persona that `roles` names for it. Mentions are ignored.
 
-    The first user message is the task, later ones are numbered follow-ups. The last step has the
-    tool `send_back`, which begins again at an earlier step, at most `send_back` times a turn. Its
-    state: `task`, `follow_ups`, `current_node` (the step that is next, "" at the end), `sent_back`
-    and `artefacts` (the newest answer of each step). If the last step may send work back, its
-    answer is a verdict: the turn's text is then the first step's answer with the verdict below it.
+    The first user message is the task; later user messages are numbered follow-ups. The persona of
+    the last step has the tool `send_back`. With it, the work begins again at an earlier step, at
+    most `send_back` times per turn. If the last step may send work back, its answer is a verdict:
+    the turn's text is then the first step's answer with the verdict below it.
+
+    The mode's state has the keys `task`, `follow_ups`, `current_node` (the next step, "" at the
+    end), `sent_back` and `artefacts` (the newest answer of each step).
     """
 
     name: ClassVar[str] = "workflow"
@@ -73,7 +75,7 @@ class Workflow(Mode):
         self.most = send_back if len(self.steps) > 1 else 0
 
     def check(self, personas: Mapping[str, Persona]) -> None:
-        """Raise `ConfigError` for a step that nobody does."""
+        """Raise `ConfigError` if there is no persona for a step."""
         if missing := [step for step in self.steps if self._persona(step) not in personas]:
             there = ", ".join(personas)
             raise ConfigError(
@@ -82,12 +84,14 @@ class Workflow(Mode):
             )
 
     def next(self, scene: Scene) -> str | None:
-        """Return the persona of the next step."""
+        """Return the persona of the next step, None after the last step."""
         place = self._progress(scene).place
         return self._persona(self.steps[place]) if place < len(self.steps) else None
 
     def whisper(self, scene: Scene, persona: str) -> str:  # noqa: ARG002
-        """Return the step and the task."""
+        """Return a text about the present step: its place among the steps, the task if this is a
+        follow-up, and why the work was sent back.
+        """
         now = self._progress(scene)
         state = self.state(scene)
         if now.place >= len(self.steps):
@@ -111,7 +115,7 @@ class Workflow(Mode):
         return "\n".join(lines)
 
     def tools(self, persona: str) -> Sequence[BaseTool]:
-        """Return `send_back` for the last step."""
+        """Return the tool `send_back` if the persona does the last step, otherwise no tool."""
         if not self.most or persona != self._persona(self.steps[-1]):
             return ()
 
@@ -134,7 +138,7 @@ class Workflow(Mode):
         tool: str,
         args: Mapping[str, Any],  # noqa: ARG002
     ) -> str:
-        """Return why the work cannot be sent back, "" if it can."""
+        """Return why the work cannot be sent back again, "" if it can, or for another tool."""
         if tool != SEND_BACK or self._progress(scene).sent_back < self.most:
             return ""
         return (
@@ -143,7 +147,7 @@ class Workflow(Mode):
         )
 
     def state(self, scene: Scene) -> dict[str, Any]:
-        """Return the task, the follow-ups, the next step and the newest answer of each step."""
+        """Return the mode's state; see the class for its keys."""
         before = scene.before(self.name)
         now = self._progress(scene)
         return {

@@ -1,1 +1,1 @@
-"""Helpers for running tools: jobs, the audit, recall."""
+"""Helpers of the node `run_tools`: jobs, the audit, recall, privacy."""

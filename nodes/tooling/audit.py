@@ -1,9 +1,10 @@
-"""Record every query of a model beside its thread: its text, the SQL that ran, the columns it read,
-and how it ended.
+"""Keep a record of every query that a model asks for: the SQL as asked, the SQL that ran, the
+columns that it read, and how it ended. The records are in the threads' store.
 
-There is one entry for each call, under a key made of its message and place. A resumed or replayed
-turn writes the entry of its call anew and counts the runs. The entry is opened before the query
-runs, so that a query whose process is killed also leaves a trace.
+There is one entry for each call. Its key is made of the id of the call's message and the call's
+place in the message. If a turn is resumed or replayed, the entry is written anew, and counts the
+runs. An entry is written before the query runs, so that a query whose process is killed also leaves
+a trace.
 """
 
 import logging
@@ -52,12 +53,12 @@ if TYPE_CHECKING:
     from longtable.tools.sql.verdict import Verdict as Checked
 
 MOST_SQL = 50_000
-"""Most characters of SQL that are kept; the wall refuses longer texts."""
+"""Most characters of SQL that an entry keeps. The wall refuses longer queries anyway."""
 MOST_COLUMNS = 500
 
 Verdict = Literal["running", "run", "refused", "failed", "cancelled", "waiting", "rejected"]
 Checking = Callable[[str], "Checked"]
-"""Returns the wall's verdict on a query, with the columns that the query reads:
+"""Function that returns the wall's verdict on a query, with the columns that the query reads. It is
 `Database.check`.
 """
 
@@ -66,14 +67,24 @@ _log = logging.getLogger("longtable.audit")
 
 @dataclass(frozen=True)
 class AuditEntry:
-    """One query of a model. `asked` is its text. `ran` is the SQL that the engine was sent, "" if
-    it was sent none. `edited` is the text that a person put in its place.
+    """One query of a model.
 
-    `verdict`: "run", "refused" (`rule` names the wall's rule), "failed" (`rule` is the error's
-    code), "cancelled", "waiting" for a person's decision, "rejected" by the person or because no
-    repair was left (`rule`), or "running": it has not ended, or its process died. `columns` are
-    "table.column". `runs` is above 1 if a resumed or replayed turn ran it again; `time` is the time
-    of the first run. `voice`: the id of the team's persona that asked.
+    `asked` is the SQL that the model asked for. `edited` is the SQL with which a person replaced
+    it, "" if nobody did. `ran` is the SQL that the engine was sent, "" if none was sent.
+
+    `verdict`: how the query ended.
+
+    - "run": it succeeded.
+    - "refused": the wall refused it; `rule` names the wall's rule.
+    - "failed": it failed; `rule` is the error's code.
+    - "cancelled": the turn was cancelled.
+    - "waiting": it waits for a person's decision.
+    - "rejected": a person rejected it, or no repair was left; `rule` is the error's code.
+    - "running": it has not ended, or its process died.
+
+    `columns` have the form "table.column". `runs` is above 1 if a resumed or replayed turn ran the
+    query again. `time` is the time of the first run. `voice` is the id of the team's persona that
+    asked, "" without a team.
     """
 
     key: str
@@ -95,17 +106,17 @@ class AuditEntry:
 
     @property
     def sent(self) -> str:
-        """Return the text that was to run."""
+        """Return the SQL that was to run: `edited`, or else `asked`."""
         return self.edited or self.asked
 
     def as_json(self) -> dict[str, Any]:
-        """Return plain JSON, fit for any store."""
+        """Return the entry as plain JSON that any store accepts."""
         plain = {**asdict(self), "tables": list(self.tables), "columns": list(self.columns)}
         return {name: _without_nul(value) for name, value in storable(plain).items()}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> "AuditEntry":
-        """Read an entry that `as_json` wrote; fields of another version are left out."""
+        """Read an entry that `as_json` wrote. Fields that only other versions know are ignored."""
         known = {name: data[name] for name in cls.__dataclass_fields__ if name in data}
         return cls(
             **{
@@ -118,7 +129,7 @@ class AuditEntry:
 
 @dataclass(frozen=True)
 class Audit:
-    """Opens the audit log of a graph's queries."""
+    """The audit of a graph's queries. `log` opens the log of one step."""
 
     clock: Callable[[], datetime]
     check: Checking | None = None
@@ -129,7 +140,7 @@ class Audit:
         tools: Mapping[str, BaseTool],
         now: Now,
     ) -> "Log":
-        """Return the log of one step's calls: use it as `async with log.around(how)`."""
+        """Return the log of the calls of one step. Use it as `async with log.around(how)`."""
         message = next(
             (each for each in reversed(now.thread.messages) if isinstance(each, AIMessage)),
             None,
@@ -163,24 +174,26 @@ class Audit:
 
 @dataclass
 class Log:
-    """The entries of one step's calls. If the store fails, the entry is lost but not the answer; an
-    event and the log report it.
+    """The entries for the calls of one step. If the store fails, entries are lost, but the turn
+    goes on; an event and a log line report the failure.
     """
 
     entries: dict[int, AuditEntry]
-    """Entries by the `id()` of their calls."""
+    """The entries, by the Python `id()` of their calls."""
     namespace: tuple[str, ...]
     check: Checking | None
     runtime: Runtime[Context]
     answers: dict[int, tuple[ToolMessage, int]] = field(default_factory=dict)
-    """Answers by the `id()` of their calls, each with the ms it took."""
+    """The answers, by the Python `id()` of their calls, each with the milliseconds since the step
+    began.
+    """
     started: float = field(default_factory=time.perf_counter)
     failed: bool = False
 
     @asynccontextmanager
     async def around(self, how: Execution) -> AsyncIterator[None]:
-        """Open the entries, and close them however the block ends. A cancelled block also waits for
-        the store.
+        """Write the entries when the block begins, and complete them when it ends in any way. Even
+        a cancelled block waits until the store has written them.
         """
         await how.call(self._begin, partial(in_thread, self._begin))
         end = self._end
@@ -193,14 +206,14 @@ class Log:
             await how.call(end, partial(in_thread, end))
 
     def answer(self, call: ToolCall, message: ToolMessage) -> ToolMessage:
-        """Note how a call ended, and return its answer: its artifact is the result, or the error of
-        the tool.
+        """Note how a call ended, and return its answer. The answer's artifact must be the result,
+        or the error of the tool.
         """
         self.answers[id(call)] = message, self._ms()
         return message
 
     def wait(self) -> None:
-        """Write that the calls wait for a person's decision."""
+        """Write entries that say that the calls wait for a person's decision."""
         self.entries = {
             call: replace(entry, verdict="waiting") for call, entry in self.entries.items()
         }
@@ -259,7 +272,9 @@ class Log:
 
 
 def _sql(call: ToolCall, tools: Mapping[str, BaseTool]) -> str | None:
-    """Return the SQL that a call asks to run, None if it asks for none."""
+    """Return the SQL that a tool call asks to run, None if it runs no query. For a check of a
+    stored result, return the handle of the result.
+    """
     tool = tools.get(call["name"])
     sql = call["args"].get("sql")
     kind = (tool.metadata or {}).get("kind") if tool else None
@@ -302,7 +317,9 @@ def _closed(entry: AuditEntry, answer: ToolMessage, ms: int, check: Checking | N
 
 
 def _checking(entry: AuditEntry, ran: QueryResult, place: int) -> AuditEntry:
-    """Return the entry of a query that a check ran, in addition to the entry of the call."""
+    """Return the entry for a further query that a check ran. `entry`: the entry of the check's
+    call. `place`: the number of the query within the check.
+    """
     fields: dict[str, Any] = {
         "key": f"{entry.key}.{place}",
         "asked": ran.sql,
@@ -315,7 +332,9 @@ def _checking(entry: AuditEntry, ran: QueryResult, place: int) -> AuditEntry:
 
 
 def _with_reads(entry: AuditEntry, sql: str, check: Checking | None) -> AuditEntry:
-    """Return the entry with the columns that a failed query would have read."""
+    """Return the entry with the SQL, tables and columns of a query that did not finish, as far as
+    the wall can tell them.
+    """
     if check is None or entry.tool != "run_sql":
         return entry
     try:
@@ -340,7 +359,7 @@ def _reading(entry: AuditEntry, tables: tuple[str, ...], columns: tuple[str, ...
 
 
 def _without_nul(value: Any) -> Any:
-    """Return a value that every store accepts: PostgreSQL's JSON has no NUL."""
+    """Return a value without NUL characters, which PostgreSQL does not accept in JSON."""
     if isinstance(value, str):
         return value.replace("\x00", "\ufffd")
     return [_without_nul(item) for item in value] if isinstance(value, list) else value

@@ -1,8 +1,9 @@
-"""Cells of the database that are kept from every model: `Context.privacy = "types"`.
+"""Withhold the cells of the database from every model, if `Context.privacy` is "types".
 
-A cell that is not shown cannot reach a later call either: ledger, summaries and recall are made
-from these same messages. The lists name the fields that may stay, not those that must go, so a
-field that a tool adds later is withheld until it is listed.
+Cells are removed from the tools' messages. So they cannot reach a later call either, because
+ledger, summaries and recall are made from the same messages. The lists below name the fields of a
+tool's answer that may stay, not the fields that must go. So a field that a tool adds later is
+withheld until it is listed.
 """
 
 from collections import Counter
@@ -88,21 +89,21 @@ _ERROR = (
 
 
 _NAMED = ("syntax", "unknown_name", "ambiguous", "refused", "too_slow", "too_big", "unavailable")
-"""Problems whose messages are made only from the SQL, the schema and the limits. Messages of other
-problems come from the engine and may quote a cell.
+"""Kinds of problems whose error messages are made only from the SQL, the schema and the limits.
+Messages of other problems come from the engine, and may quote a cell.
 """
 
 
 def is_private(turn: Turn, context: Context) -> bool:
-    """Return whether cells are withheld in this turn. The turn's own settings decide, even if it is
-    resumed with others.
+    """Return whether cells are withheld in this turn. They are if the present run's settings or
+    those with which the turn began say so.
     """
     return context.privacy == "types" or bool(turn.get("private"))
 
 
 def without_cells(answer: ToolMessage, args: Mapping[str, Any]) -> ToolMessage:
-    """Return a tool's answer without cells; `args` are the call's. A caller's own tool keeps its
-    answer, unless it ran a query.
+    """Return a tool's answer without cells. `args`: the arguments of the call. The answer of a
+    caller's own tool is not changed, unless it holds the result of a query or an error.
     """
     data = answer_json(answer)
     name = str(answer.name)
@@ -158,8 +159,8 @@ def _columns(table: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _matches(data: Mapping[str, Any], args: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return in which columns values were found, and how many. A value itself is returned only if
-    it equals the requested text word for word.
+    """Return the columns in which `find_values` found values, and how many. A value itself is
+    returned only if it equals the text that was searched for, character by character.
     """
     counts: Counter[tuple[Any, ...]] = Counter()
     for match in _dicts(data.get("matches")):
@@ -204,7 +205,9 @@ def _dicts(value: object) -> list[dict[str, Any]]:
 
 
 def _only(data: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
-    """Return only these items; in types, the values that an enum lists are removed."""
+    """Return only the items with these names. In types of columns, the values that an enum lists
+    are removed.
+    """
     safe_fields = {name: data[name] for name in names if name in data}
     if isinstance(safe_fields.get("type"), str):
         safe_fields["type"] = without_labels(safe_fields["type"])

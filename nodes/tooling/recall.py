@@ -1,5 +1,5 @@
-"""Bring back messages of a thread that the next call does not show. They are searched by words and,
-if the store can, by meaning.
+"""Recall: bring back messages of a thread that the next call does not show. They are searched by
+words and, if the store supports that, by meaning.
 """
 
 import math
@@ -25,26 +25,26 @@ from longtable.store.records.word_index import SEGMENT, WordCache, WordIndex
 from longtable.tools.memory_tools import LEAST_BUDGET, NOTE, Hit
 
 KEPT_INDEXES = 8
-"""Number of threads whose newest messages a process keeps indexed; an index is extended as its
-thread grows.
+"""Number of threads for which a process keeps an index of the newest messages. An index is extended
+when its thread grows.
 """
 RANK = 60
-"""Constant of reciprocal rank fusion (Cormack, Clarke and Büttcher 2009)."""
+"""The constant k of reciprocal rank fusion (Cormack, Clarke and Büttcher 2009)."""
 BUDGET_SHARE = 0.1
-"""Largest share of the threshold that a recalled block may take."""
+"""Largest size of a block of recalled messages, as a share of the threshold."""
 LEAST_PAGE = 10
-"""Least number of originals that are read at once."""
+"""Originals are read from the store in pages of at least this many."""
 SAMPLE = 8
 SAMPLE_CHARS = 400
-"""Number of a thread's first messages, and of characters of each, from which the characters per
-token are measured.
+"""The characters per token of a thread are measured on its first `SAMPLE` messages, on at most
+`SAMPLE_CHARS` characters of each.
 """
 
 
 @dataclass(frozen=True)
 class ThreadIndex:
-    """The index of a thread's messages after number `base`, up to number `end`; `last`: id of the
-    newest.
+    """The index of a thread's messages after number `base` up to number `end`. `last`: the id of
+    the message with number `end`.
     """
 
     base: int
@@ -53,8 +53,8 @@ class ThreadIndex:
     index: Index = field(repr=False)
 
     def continues_in(self, thread: Thread, base: int) -> bool:
-        """Return whether a thread continues the indexed messages; another branch of the thread does
-        not.
+        """Return whether a thread continues the indexed messages, so that the index can be
+        extended. False for another branch of the thread (time travel).
         """
         place = self.end - thread.archived - 1
         if self.base != base or not 0 <= place < len(thread.messages):
@@ -64,7 +64,7 @@ class ThreadIndex:
 
 @dataclass(frozen=True)
 class Indexes:
-    """The indexes of threads that a process keeps, shared by its runs."""
+    """The indexes of threads that a process keeps. All runs of the process share them."""
 
     newest: BoundedCache[str, ThreadIndex] = field(
         default_factory=lambda: BoundedCache(KEPT_INDEXES), repr=False
@@ -74,7 +74,9 @@ class Indexes:
 
 @dataclass(frozen=True)
 class Originals:
-    """The messages of one thread, for one run. Blocking: call it from a worker thread."""
+    """The original messages of one thread, for one run. Its methods block: call them from a worker
+    thread.
+    """
 
     call_plan: CallPlan = field(repr=False)
     store: BaseStore | None = field(repr=False)
@@ -88,8 +90,9 @@ class Originals:
 
     @cached_property
     def budget_chars(self) -> int:
-        """Return the most characters that a recalled block may have, measured on this thread's own
-        words and including the ids and times beside them.
+        """Return the most characters of a block of recalled messages. It is computed from a budget
+        in tokens, with the characters per token of this thread's own messages, ids and times
+        included.
         """
         sample = NOTE + "".join(
             str(hit)[:SAMPLE_CHARS] for hit in self.numbered(range(1, SAMPLE + 1))
@@ -102,10 +105,10 @@ class Originals:
     def search(
         self, query: str, from_turn: int | None, to_turn: int | None, limit: int
     ) -> list[Hit]:
-        """Return the messages that answer the query best, the best first, among those that the next
-        call does not show whole.
+        """Return the messages that match the query best, the best first. Only messages that the
+        next call does not show whole are returned.
 
-        Never a message of another thread, nor an excluded one.
+        Messages of other threads and excluded messages are never returned.
         """
         low = -math.inf if from_turn is None else from_turn
         high = math.inf if to_turn is None else to_turn
@@ -125,15 +128,15 @@ class Originals:
         return [_hit(original) for original in by_number.values()][:limit]
 
     def numbered(self, numbers: Sequence[int]) -> list[Hit]:
-        """Return the messages with these numbers in the given order, whether the next call shows
-        them or not. Excluded messages are left out.
+        """Return the messages with these numbers in the given order, even if the next call shows
+        them. Messages that are excluded, or that the voice may not hear, are left out.
         """
         return [_hit(each) for each in self._originals(numbers) if self._may_show(each)]
 
     @cached_property
     def index(self) -> Index:
-        """Return the index over the messages that are in no full segment of the store. Only
-        messages new to it are indexed.
+        """Return the index of the messages that are in no full segment of the store. If the process
+        keeps an index of the thread, only newer messages are added to it.
         """
         thread = self.thread
         key = self.thread_id or "-"
@@ -149,7 +152,9 @@ class Originals:
 
     @property
     def _base(self) -> int:
-        """Return how many messages the full segments of the store hold."""
+        """Return how many messages the full segments of the store hold. Without a store, return the
+        number of retired messages, which then cannot be read.
+        """
         return self.thread.archived // SEGMENT * SEGMENT if self._archive else self.thread.archived
 
     @property
@@ -162,8 +167,8 @@ class Originals:
         return WordIndex(self.store, self.thread_id, self.indexes.words).segments(self._base, query)
 
     def _originals(self, numbers: Sequence[int]) -> list[Original]:
-        """Return the messages with these numbers that are there and have words of their own, in the
-        order asked.
+        """Return the messages with these numbers, in the order of `numbers`. Messages that cannot
+        be read, and messages that are not searched (see `is_searched`), are left out.
         """
         thread = self.thread
         retired = [number for number in numbers if 0 < number <= thread.archived]
@@ -179,7 +184,9 @@ class Originals:
         return [original for original in originals if is_searched(original.message)]
 
     def _hidden(self, numbers: Sequence[int], limit: int | None = None) -> list[Original]:
-        """Return the first `limit` of these messages that the next call does not show whole."""
+        """Return those of these messages that the next call does not show whole, at most the first
+        `limit`.
+        """
         excluded = set(self.thread.excluded.values())
         allowed = [number for number in numbers if number not in excluded]
         limit = len(allowed) if limit is None else limit
@@ -195,31 +202,31 @@ class Originals:
         return {message.id: str(message.text) for message in self.call_plan.view.messages}
 
     def _is_hidden(self, original: Original) -> bool:
-        """Return whether a message that is not excluded is left out of the next call, or shortened
-        there.
-        """
+        """Return whether a message may be shown, but the next call leaves it out or shortens it."""
         is_shown = self._shown.get(original.message.id)
         return self._may_show(original) and (
             is_shown is None or str(original.message.text) not in is_shown
         )
 
     def _may_show(self, original: Original) -> bool:
-        """Return whether a message is not excluded, and the voice that is asked may hear it."""
+        """Return whether a message may be shown: it is not excluded, and the voice that is asked
+        may hear it.
+        """
         voice = self.call_plan.call_config.voice
         return original.message.id not in self.thread.excluded and (
             voice is None or voice.hears(original.message)
         )
 
     def _of_section(self, query: str) -> list[int]:
-        """Return the source messages of the topic section that answers a query, if the memory is
-        kept in topics.
+        """Return the numbers of the source messages of the topic section that fits a query best.
+        The list is empty if no section fits, or if the memory is not kept in topics.
         """
         section = find_section(visible_topics(self.thread), query)
         return sorted(section.section.sources) if section else []
 
     def _by_meaning(self, query: str, limit: int) -> list[Original]:
-        """Return the hidden messages nearest in meaning, the nearest first; empty if the store has
-        no embedding index.
+        """Return the messages nearest in meaning among those that the next call does not show
+        whole, the nearest first. The list is empty if the store has no embedding index, or fails.
         """
         if self.store is None or self.thread_id is None or not embeds(self.store):
             return []
@@ -244,14 +251,16 @@ class Originals:
 def recall_event(
     query: str, answer: Mapping[str, Any], *, via: Literal["marker", "tool"]
 ) -> Recall:
-    """Return the event that lists the recalled messages. `answer`: the answer of recall_history."""
+    """Return the event that reports recalled messages. `answer`: the answer of the tool
+    `recall_history`.
+    """
     turns = sorted({int(message["turn"]) for message in answer["messages"]})
     return Recall(type="recall", query=query, found=answer["found"], turns=turns, via=via)
 
 
 def _fused(rankings: Sequence[Sequence[Original]]) -> list[Original]:
-    """Merge rankings by reciprocal rank fusion; of equally ranked messages the newer comes
-    first.
+    """Merge rankings of messages by reciprocal rank fusion. Of messages with the same score, the
+    newer comes first.
     """
     by_number: dict[int, Original] = {}
     scores: defaultdict[int, float] = defaultdict(float)

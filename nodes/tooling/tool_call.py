@@ -1,4 +1,4 @@
-"""One call of a tool: its events, and its answer to the model."""
+"""Report one tool call: send its events, and make its answer to the model."""
 
 import difflib
 import time
@@ -32,13 +32,15 @@ from longtable.tools.previews import with_note
 from longtable.tools.tool_answers import KIND, Described
 
 MOST_ERROR_CHARS = 4_000
-"""Characters of an error."""
+"""Most characters of an error's text that the model is shown."""
 
 
 @dataclass(frozen=True)
 class ToolInputs:
-    """The tools, and the inputs that calls get besides their arguments: originals, results if a
-    store keeps them, the audit log, pins.
+    """The tools, and the inputs of calls besides the model's arguments.
+
+    `originals`: messages for recall. `results`: stored results, None without a result store. `log`:
+    the audit log. `board`: changes of pins.
     """
 
     tools: Mapping[str, BaseTool]
@@ -49,7 +51,7 @@ class ToolInputs:
 
 
 class UnknownToolError(LongtableError):
-    """The model called a tool that is not there."""
+    """The model called a tool that does not exist."""
 
 
 class BadArgumentsError(LongtableError):
@@ -57,7 +59,7 @@ class BadArgumentsError(LongtableError):
 
 
 class CallReport:
-    """One call: sends its events, and makes its answer."""
+    """One tool call. It sends the call's events and makes the call's answer."""
 
     def __init__(self, job: Job, tools: Mapping[str, BaseTool], emit: StreamWriter) -> None:
         call = job.to_run
@@ -79,8 +81,8 @@ class CallReport:
 
     @property
     def span(self) -> tuple[str, str, dict[str, Any]]:
-        """Return the kind, name and fields of the call's span. If no tool has the name, it is the
-        model's own text and is left out.
+        """Return the kind, name and fields of the call's span. The name is "unknown" if there is no
+        such tool, because it is then free text of the model.
         """
         return (
             "query" if self.kind == "query" else "tool",
@@ -89,7 +91,9 @@ class CallReport:
         )
 
     def checked(self) -> BaseTool:
-        """Return the tool. Raise a typed error if the call is wrong or may not run."""
+        """Return the tool that is called. Raises a `LongtableError` if the call is wrong or may not
+        run.
+        """
         if self.job.stopped is not None:
             raise self.job.stopped
         if self.name not in self.tools:
@@ -106,8 +110,8 @@ class CallReport:
         return self.tools[self.name]
 
     def tool_call(self, inputs: ToolInputs) -> ToolCall:
-        """Return the call with the arguments that the model does not see: originals for recall,
-        pins for tools that change them, results.
+        """Return the call with the arguments that the model does not see: stored results for tools
+        that read them, originals for recall, and the changes of pins for the tools that make them.
         """
         unseen: dict[str, Any] = (
             {"results": inputs.results} if self.kind in (KIND, CHECK, chart_tool.KIND) else {}
@@ -196,7 +200,7 @@ def tool_kind(tool: BaseTool | None) -> object:
 
 
 def _error_text(error: Exception, name: str) -> tuple[str, str]:
-    """Return a failure's class, and its text for the model."""
+    """Return the code of an error, and its text for the model."""
     if isinstance(error, LongtableError):
         # An engine's words may quote a cell.
         return error.code, clip(clean(str(error)), MOST_ERROR_CHARS)
@@ -213,7 +217,9 @@ def _error_text(error: Exception, name: str) -> tuple[str, str]:
 
 
 def _details(error: Exception) -> dict[str, Any]:
-    """Return the fault of a query, its position and a suggestion, as far as each is known."""
+    """Return the kind of a query's fault, its position and suggested names, as far as each is
+    known. Empty for an error that does not come from the database.
+    """
     if not isinstance(error, DatabaseError):
         return {}
     nearest = [clip(clean(name)) for name in error.nearest]

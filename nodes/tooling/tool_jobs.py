@@ -1,5 +1,5 @@
-"""The calls of one answer as jobs: a person's decision on each, the tries of failing queries, and
-keeping results.
+"""Turn the tool calls of one answer into jobs: apply a person's decisions, limit the tries of
+failing queries, and keep results.
 """
 
 import json
@@ -41,7 +41,7 @@ FINAL = (
 
 
 class RepairsUsedUpError(LongtableError):
-    """The turn has no repair left; the query was not run."""
+    """The query was not run, because too many queries failed in this turn: no repair is left."""
 
     def __init__(self, *, repairs: int, last: str) -> None:
         tries = f"{repairs} repair{'' if repairs == 1 else 's'}"
@@ -54,11 +54,11 @@ class RepairsUsedUpError(LongtableError):
 
 
 class CallRefusedError(LongtableError):
-    """The team's mode refused the call; it did not run. The message is the mode's."""
+    """The team's mode refused the call, so it did not run. The message is the mode's text."""
 
 
 class QueryRejectedError(LongtableError):
-    """A person did not approve the query; it was not run."""
+    """The query was not run, because a person did not approve it."""
 
     def __init__(self, reason: str) -> None:
         why = f"their reason: {reason}" if reason else "they gave no reason"
@@ -75,17 +75,17 @@ NO_TRY = {
     DatabaseUnavailableError.code,
     QueryCancelledError.code,
 }
-"""Codes of errors that do not count as a failed try of the query."""
+"""Codes of errors that do not count as a failed try of a query."""
 
 
 def failed_tries(
     messages: Sequence[BaseMessage], turn: int, queries: Collection[str]
 ) -> tuple[int, str]:
-    """Return how many tries of these tools failed in a turn, and the newest error. The turn is
-    given as the newest messages.
+    """Return how many tries of queries failed in a turn, and the text of the newest error.
 
-    The first failures count once, however many calls were made at the same time; later failures
-    count each.
+    `messages`: the transcript; the turn's messages are the newest. `queries`: names of the tools
+    that run queries. The failures of the first answer with failing queries count as one, however
+    many calls it made at the same time. Each later failure counts as one.
     """
     newest = list(
         takewhile(
@@ -110,8 +110,8 @@ def failed_tries(
 
 
 def spent_tools(messages: Sequence[BaseMessage], turn: int) -> set[str]:
-    """Return the names of the tools that are refused for the rest of a turn: an answer said that no
-    repair is left.
+    """Return the names of the tools that may not be called again in a turn, because one of their
+    answers said that no repair is left.
     """
     newest = takewhile(lambda each: turn_number(each) == turn, reversed(messages))
     failed = [
@@ -128,15 +128,17 @@ def spent_tools(messages: Sequence[BaseMessage], turn: int) -> set[str]:
 
 
 def _error(message: ToolMessage) -> Mapping[str, Any] | None:
-    """Return the error of a failed query's answer, None for any other."""
+    """Return the error in the answer of a failed query. Return None if the query did not fail, or
+    if the error does not count as a failed try.
+    """
     error = answer_json(message).get("error") if message.status == "error" else None
     return error if isinstance(error, dict) and error.get("class") not in NO_TRY else None
 
 
 @dataclass(frozen=True)
 class StoredAnswer:
-    """A query's answer, and the handle of its whole result, or the reason if the result could not
-    be kept.
+    """A tool's answer after its result was stored, if it has one. `handle`: the handle of the whole
+    result, "" if none was stored. `failure`: why the result could not be stored, otherwise "".
     """
 
     answer: ToolMessage
@@ -145,8 +147,8 @@ class StoredAnswer:
 
 
 def store_result(answer: ToolMessage, results: ThreadResults | None) -> StoredAnswer:
-    """Store the result of a query and add its handle to the answer. Blocking: call it from a worker
-    thread.
+    """Store the result of a query and add its handle to the answer. This blocks: call it from a
+    worker thread.
     """
     if results is None or not isinstance(answer.artifact, QueryResult):
         return StoredAnswer(answer)
@@ -173,8 +175,8 @@ EDITED = (
 
 @dataclass(frozen=True)
 class Job:
-    """One call as the model made it. `stopped`: why it does not run; `edited`: the SQL of a person
-    that runs in its place.
+    """One tool call as the model made it. `stopped`: the error if the call may not run. `edited`:
+    the SQL with which a person replaced the model's SQL, None if nobody did.
     """
 
     call: ToolCall
@@ -183,7 +185,7 @@ class Job:
 
     @property
     def to_run(self) -> ToolCall:
-        """Return the call as it is to run."""
+        """Return the call that is to run, with the person's SQL if there is any."""
         return (
             self.call
             if self.edited is None
@@ -193,8 +195,8 @@ class Job:
 
 @dataclass
 class Work:
-    """Hands out jobs and takes their answers. It keeps the failing queries of a turn within their
-    limit.
+    """Hand out the jobs of an answer and take their answers, so that no more queries fail in a turn
+    than `repairs` allows.
     """
 
     jobs: list[Job]
@@ -203,7 +205,9 @@ class Work:
     messages: Sequence[BaseMessage]
     turn: int
     alone: bool = False
-    """One call at a time: several tools wait for a person's answer, and each is to get its own."""
+    """True if only one call may run in this step: there is only one, or several tools ask a person,
+    and each must get its own answer.
+    """
     _todo: list[Job] = field(init=False)
     _begun: list[Job] = field(default_factory=list)
     _answers: dict[str, ToolMessage] = field(default_factory=dict)
@@ -212,7 +216,7 @@ class Work:
         self._todo = self.jobs[:1] if self.alone else list(self.jobs)
 
     def next(self) -> list[Job]:
-        """Return the jobs to run now, at the same time; empty when all have run."""
+        """Return the jobs to run now, at the same time. The list is empty if all jobs have run."""
         left, last = self._tries_left()
         free = [
             job
@@ -231,8 +235,8 @@ class Work:
         return self._begun
 
     def done(self, answers: Sequence[ToolMessage | None]) -> None:
-        """Take the answers of the jobs handed out last; None for a call that waits for an answer
-        itself.
+        """Take the answers of the jobs that `next` returned last. An answer is None if the tool
+        itself waits for a person's answer.
         """
         pairs = zip(self._begun, answers, strict=True)
         self._answers.update(
@@ -241,11 +245,11 @@ class Work:
 
     @property
     def waiting(self) -> int:
-        """Count the calls without an answer, which wait for a person's answer themselves."""
+        """Return how many calls have no answer yet, because their tools wait for a person."""
         return len(self.jobs) - len(self._answers)
 
     def answers(self) -> list[ToolMessage]:
-        """Return the answers in the order of the calls; those of failed queries say how many
+        """Return the answers in the order of the calls. Answers of failed queries say how many
         repairs are left.
         """
         left, _ = self._tries_left()
@@ -269,8 +273,8 @@ class Work:
         ]
 
     def _tries_left(self) -> tuple[int | None, str]:
-        """Return how many more queries may fail, None before the first has failed, and the newest
-        error.
+        """Return how many more queries may fail, and the text of the newest error. The number is
+        None if no query has failed yet.
         """
         failed, last = failed_tries(
             [*self.messages, *self._answers.values()], self.turn, self.queries
@@ -279,7 +283,7 @@ class Work:
 
 
 Objection = Callable[[ToolCall], str]
-"""Returns why a call is refused, "" if it may run."""
+"""Function that returns why a call is refused, "" if the call may run."""
 
 
 def work_of(
@@ -289,8 +293,9 @@ def work_of(
     repairs: int,
     objection: Objection | None = None,
 ) -> Work:
-    """Return the work that the newest answer asks for. `queries`: names of the tools that run
-    queries.
+    """Return the work for the tool calls of the newest answer. `queries`: names of the tools that
+    run queries. `repairs`: how often a failing query may be corrected in a turn. `objection`: the
+    rule of the team's mode, None without a team.
     """
     messages = now.thread.messages
     turn = now.turn

@@ -1,11 +1,12 @@
-"""Files of compacted messages: one JSON file for each compaction, written before it takes effect
-and fetched by a key.
+"""Files of compacted messages: one JSON file for each compaction, written before the compaction
+takes effect, and fetched by a key.
 
     folder/<thread>/20261121T120000Z-1-34.json
 
-The name of a thread's folder is the plain ASCII part of its id and a hash of the whole id. So no id
-can name a place outside the folder, no name is too long, and no two names differ only by case. A
-key is a file's name and must have that form; links are not followed.
+The name of a thread's folder is the plain ASCII part of the thread's id and a hash of the whole id.
+So no id can name a place outside the folder, no name is too long, and no two names differ only by
+case. The key of a file is its name, such as "20261121T120000Z-1-34.json"; any other text is no key.
+Links are not followed.
 """
 
 import hashlib
@@ -50,8 +51,8 @@ _FLAGS = (
 
 @dataclass(frozen=True)
 class ArchiveFile:
-    """A file of a thread's archive: messages `first` to `last` of the transcript, as they were
-    compacted at `time` (ISO 8601).
+    """A file of a thread's archive. It holds the messages `first` to `last` of the transcript,
+    which were compacted at `time` (ISO 8601). `bytes` is the size of the file.
     """
 
     key: str
@@ -62,10 +63,11 @@ class ArchiveFile:
 
 
 class ArchiveFiles:
-    """All archive files under one folder; safe to share between threads and processes.
+    """All archive files under one folder. It is safe to share between OS threads and processes.
 
-    `key`: a passphrase with which each file is encrypted (extra `encryption`). As a rule it is that
-    of the store: the data of an encrypted store is never written to a file in plain text.
+    `key`: a passphrase with which each file is encrypted (extra `encryption`). Usually it is the
+    passphrase of the store. The data of an encrypted store is never written to a file in plain
+    text.
     """
 
     def __init__(self, folder: Path | str, *, key: str | None = None) -> None:
@@ -76,14 +78,14 @@ class ArchiveFiles:
 
     @property
     def encrypts(self) -> bool:
-        """Whether files are encrypted."""
+        """True if the files are encrypted."""
         return self._passphrase is not None
 
     def keep(
         self, thread_id: str, originals: Sequence[Original], *, compaction: str, time: datetime
     ) -> str:
-        """Write all messages that a compaction covers, and return the file's key. If they were
-        written before, return the key of the first file.
+        """Write all messages that a compaction covers to a file, and return the file's key. If a
+        file of this compaction exists already, return its key.
 
         The file is written whole or not at all. Raises `PersistenceError` if it cannot be written.
         """
@@ -138,18 +140,18 @@ class ArchiveFiles:
         return sorted(files, key=lambda file: (file.time, file.first, file.last, file.key))
 
     def read(self, thread_id: str, key: str) -> str:
-        """Return a file as JSON text, decrypted if it is encrypted.
+        """Return the JSON text of a file, decrypted if the file is encrypted.
 
-        Raises `UnknownArchiveError` for anything that is not a key of this thread, `StoreKeyError`
-        for a wrong or missing passphrase.
+        Raises `UnknownArchiveError` if `key` is not the key of a file of this thread,
+        `StoreKeyError` if the passphrase is wrong or missing.
         """
         return self._opened(self._stored(thread_id, key))
 
     def copy(self, source: str, target: str, compactions: Collection[str]) -> None:
-        """Give a fork the files of the compactions that it has, under the same keys. The files
-        still name the thread they were written for.
+        """Copy the files of these compactions from the thread `source` to its fork `target`, under
+        the same keys. The content still names the thread for which a file was written.
 
-        Raises `PersistenceError` if they cannot be written.
+        Raises `PersistenceError` if the files cannot be written.
         """
         try:
             for file in self.files(source):
@@ -163,7 +165,9 @@ class ArchiveFiles:
             raise self._failed(error) from error
 
     def _stored(self, thread_id: str, key: str) -> str:
-        """Return a file's content as stored. Raises `UnknownArchiveError`."""
+        """Return a file's content as stored. Raises `UnknownArchiveError` if the thread has no such
+        file.
+        """
         home = self._home(thread_id)
         if not _KEY.fullmatch(key) or home.is_symlink():
             raise UnknownArchiveError(key)
@@ -182,7 +186,9 @@ class ArchiveFiles:
         )
 
     def delete(self, thread_id: str) -> None:
-        """Delete all files of a thread, and those that nodes of another graph keep below it."""
+        """Delete all files of a thread. If this graph runs as a node of the thread's graph, the
+        files of the node are in the same folder, and are deleted too.
+        """
         home = self._home(thread_id)
         doomed = self.folder / f"deleted-{uuid.uuid4().hex}"
         try:
@@ -197,7 +203,9 @@ class ArchiveFiles:
         return self.folder.joinpath(*(_folder(part) for part in thread_id.split(NODE)))
 
     def _settle(self, home: Path, name: str, text: str) -> str:
-        """Write a draft beside the other files, and rename it to the first free name."""
+        """Write a file under a temporary name beside the other files, then rename it to the first
+        free name. Return that name.
+        """
         draft = home / f"draft-{uuid.uuid4().hex}"
         try:
             with draft.open("x", encoding="utf-8") as file:
@@ -249,7 +257,9 @@ class ArchiveFiles:
         return str(decrypted(serializer, fields["sealed"]))
 
     def _compaction(self, thread_id: str, key: str) -> str | None:
-        """Return the compaction that a file was written for, None if the file cannot be read."""
+        """Return the id of the compaction for which a file was written, None if the file cannot be
+        read.
+        """
         try:
             return str(json.loads(self.read(thread_id, key))["compaction"])
         except (ValueError, KeyError, TypeError, UnknownArchiveError, StoreKeyError):
@@ -257,7 +267,9 @@ class ArchiveFiles:
 
 
 def archive_from(setting: "ArchiveFiles | Path | str | None") -> ArchiveFiles | None:
-    """Return the archive files that a setting names. Raises `ConfigError`."""
+    """Return the archive files that a setting names, None if it is None. Raises `ConfigError` if
+    the setting is neither a folder nor an `ArchiveFiles`.
+    """
     if setting is None or isinstance(setting, ArchiveFiles):
         return setting
     return ArchiveFiles(setting)
@@ -276,7 +288,9 @@ def _iso(stamp: str) -> str:
 
 
 def _sweep(home: Path) -> None:
-    """Delete drafts that a killed process left, once they are too old to be still in writing."""
+    """Delete drafts that a killed process left behind. Newer drafts stay, because another process
+    may still be writing them.
+    """
     for draft in home.glob("draft-*"):
         try:
             if draft.stat().st_mtime < datetime.now(UTC).timestamp() - STALE_SECONDS:

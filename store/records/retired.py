@@ -67,10 +67,11 @@ _COLLECTIONS: Mapping[str, Callable[[Any], Any]] = {
 
 
 def encode_message(message: BaseMessage) -> str:
-    """Return a message as JSON text in ASCII. Raises `ArchiveFormatError` for a value that is not
-    data (an open file, a client).
+    """Return a message as JSON text in ASCII. A message of a custom class is written as the
+    LangChain class that it extends.
 
-    A message of a custom class is written as the LangChain class that it extends.
+    Raises `ArchiveFormatError` if a field holds a value that is not data, such as an open file or a
+    client.
     """
     cls = next(
         (c for c in type(message).__mro__ if c.__name__ in _CLASSES and c is _CLASSES[c.__name__]),
@@ -87,8 +88,8 @@ def encode_message(message: BaseMessage) -> str:
 
 
 def decode_message(text: str) -> BaseMessage:
-    """Return the message that `encode_message` wrote. Raises `ArchiveFormatError` for anything
-    else.
+    """Return the message that `encode_message` wrote. Raises `ArchiveFormatError` if the text is
+    anything else.
     """
     try:
         stored = json.loads(text)
@@ -152,8 +153,8 @@ def _tagged(kind: str, value: Json) -> Json:
 
 
 def _is_text(value: str) -> bool:
-    """Return whether a string is Unicode text: JSON would join two lone surrogates to one
-    character.
+    """Return whether a string is valid Unicode text. A string with lone surrogates is not: JSON
+    would join two of them to one character.
     """
     try:
         return value.isascii() or bool(value.encode())
@@ -162,32 +163,34 @@ def _is_text(value: str) -> bool:
 
 
 BATCH = 1_000
-"""The most items of one store call: SQLite binds at most 32,766 values in a statement, PostgreSQL
-65,535, and a put takes five.
+"""The most items of one call of the store. SQLite binds at most 32,766 values in a statement,
+PostgreSQL 65,535, and a put needs five values.
 """
 DAMAGED = "longtable_damaged"
-"""Key in the value that replaces an item of the store that cannot be read."""
+"""Key in the value `{DAMAGED: True}`, which stands in place of an item of the store that cannot be
+read.
+"""
 DIGITS = 9
 """Number of digits of a key, so that keys sort in the order of their numbers."""
 TEXT_CHARS = 4_000
-"""The most characters of a message that are embedded: embedding models take at most 8,192 tokens,
-and a Chinese character is up to two tokens.
+"""Only this many characters of a message are embedded, because embedding models take at most 8,192
+tokens, and a Chinese character is up to two tokens.
 """
 
 Item = dict[str, Any]
-"""One archived message: number, id, turn, time, text (for readers and for embedding), message (the
-whole, as `encode_message` writes it).
+"""One archived message. Its keys: number, id, turn, time, text (for readers and for embedding), and
+message (the whole message, as `encode_message` writes it).
 """
 
 
 class Archive(Protocol):
-    """The interface of a store that the archive needs. Each call is one transaction if the store
-    has transactions.
+    """The methods that the functions here need of a store. Each call is one transaction if the
+    store has transactions.
     """
 
     def put(self, namespace: Namespace, items: Sequence[tuple[str, Item]], *, embed: bool) -> None:
-        """Write items by key, and replace items that exist. `embed`: index their "text" by meaning,
-        if the store can do that.
+        """Write items by key; an item that exists is replaced. `embed`: index the items' "text" by
+        meaning, if the store can do that.
         """
 
     def get(self, namespace: Namespace, keys: Sequence[str]) -> Sequence[Mapping[str, Any] | None]:
@@ -196,13 +199,13 @@ class Archive(Protocol):
 
 
 def key_of(number: int) -> str:
-    """Return the key of a message's number."""
+    """Return the key under which the message with this number is stored."""
     return f"{number:0{DIGITS}}"
 
 
 def to_item(original: Original) -> Item:
-    """Return a message as plain JSON that any store can keep. Raises `ArchiveFormatError` for a
-    value that is not data.
+    """Return a message as plain JSON that any store can keep. Raises `ArchiveFormatError` if the
+    message holds a value that is not data.
     """
     message = original.message
     marks = marks_of(original.message)
@@ -217,8 +220,8 @@ def to_item(original: Original) -> Item:
 
 
 def from_item(item: Mapping[str, Any]) -> Original:
-    """Return the message of an item, exactly as it was. Raises `ArchiveFormatError` for a damaged
-    item.
+    """Return the message of an item, exactly as it was. Raises `ArchiveFormatError` if the item is
+    damaged.
     """
     number = item.get("number")
     text = item.get("message")
@@ -233,15 +236,15 @@ def from_item(item: Mapping[str, Any]) -> Original:
 def put_all(
     archive: Archive, thread_id: str, originals: Sequence[Original], *, embed: bool
 ) -> None:
-    """Write originals by number; writing one again changes nothing. If one of them cannot be
-    written, it raises before anything is written.
+    """Write originals by number. Writing an original again changes nothing. If any of them cannot
+    be encoded, `ArchiveFormatError` is raised before anything is written.
     """
     for namespace, items, indexed in _puts(thread_id, originals, embed):
         archive.put(namespace, items, embed=indexed)
 
 
 def numbers_in_archive(archive: Archive, thread_id: str, ids: Sequence[str]) -> list[int]:
-    """Return the numbers of the messages with these ids that the archive holds."""
+    """Return the numbers of those messages among `ids` that are in the archive."""
     items = archive.get(thread_namespace("archived", thread_id), [key_of_id(each) for each in ids])
     return [item["number"] for item in items if item is not None]
 
@@ -267,8 +270,8 @@ def page(archive: Archive, thread_id: str, first: int, last: int) -> list[Origin
 
 
 def readable(archive: Archive, thread_id: str, numbers: Sequence[int]) -> list[Original]:
-    """Return the originals with these numbers, in the order of the numbers; missing and unreadable
-    ones are left out.
+    """Return the originals with these numbers, in the order of `numbers`. Missing and unreadable
+    originals are left out.
     """
     namespace = thread_namespace("archive", thread_id)
     originals: list[Original] = []
@@ -283,8 +286,8 @@ def readable(archive: Archive, thread_id: str, numbers: Sequence[int]) -> list[O
 def _puts(
     thread_id: str, originals: Sequence[Original], embed: bool
 ) -> Iterator[tuple[Namespace, list[tuple[str, Item]], bool]]:
-    """Yield the items to write and where, batch by batch. The ids come first, so that no archived
-    message lacks its id.
+    """Yield what to write, batch by batch: the namespace, its items, and whether to embed them. The
+    ids of messages come before the messages, so that no archived message lacks its id.
     """
     items = list(map(to_item, originals))
     for start in range(0, len(items), BATCH):
@@ -298,15 +301,16 @@ def _puts(
 
 
 def key_of_id(message_id: str) -> str:
-    """Return the key of a message's id."""
+    """Return the key under which a message id is stored: a hash of the id."""
     return hashlib.sha256(_clean(message_id).encode()).hexdigest()[:32]
 
 
 def _by_embedding(
     items: Sequence[Item], embed: bool
 ) -> Iterator[tuple[bool, list[tuple[str, Item]]]]:
-    """Separate the items without text from the others, because embedding servers refuse an empty
-    text.
+    """Yield the items in two groups with their keys: those that are not embedded (False), and those
+    that are (True). Items without text are never embedded, because embedding servers refuse an
+    empty text.
     """
     for indexed in (False, True):
         group = [
@@ -331,7 +335,7 @@ def _whole(first: int, batches: Iterable[Sequence[Mapping[str, Any] | None]]) ->
 
 
 def _clean(text: str) -> str:
-    """Return text that every store takes: PostgreSQL refuses NUL, SQLite's store lone
-    surrogates.
+    """Return the text without characters that a store refuses: NUL (PostgreSQL) and lone surrogates
+    (SQLite).
     """
     return text.encode("utf-8", "replace").decode().replace("\x00", " ")

@@ -1,5 +1,5 @@
-"""Keep originals and old compactions in a LangGraph store, with many items in a call and each call
-in one transaction if the store has transactions.
+"""Keep original messages and old compactions in a LangGraph store. One call writes many items, in
+one transaction if the store has transactions.
 """
 
 import json
@@ -20,14 +20,14 @@ from longtable.store.records.retired import BATCH, key_of, key_of_id, put_all, t
 
 @dataclass(frozen=True)
 class StoreArchive:
-    """See `longtable.store.records.retired.Archive`."""
+    """An `Archive` (see `longtable.store.records.retired`) in a LangGraph store."""
 
     store: BaseStore
 
     def put(
         self, namespace: Namespace, items: Sequence[tuple[str, dict[str, Any]]], *, embed: bool
     ) -> None:
-        """Write items by key."""
+        """Write items by key. `embed`: index their "text" by meaning."""
         puts = [PutOp(namespace, key, value, ["text"] if embed else False) for key, value in items]
         for batch in _batches(self.store, puts):
             self.store.batch(batch)
@@ -38,8 +38,8 @@ class StoreArchive:
         return [item.value if isinstance(item, Item) else None for item in items]
 
     def near(self, namespace: Namespace, query: str, limit: int) -> list[tuple[str, float]]:
-        """Return the ids and scores of the messages that are nearest in meaning, the nearest first.
-        Only messages of exactly this namespace count.
+        """Return the ids and scores of the messages nearest in meaning to the query, the nearest
+        first. Messages of namespaces below this one are left out.
         """
         # A store fills up with items that are not embedded, unscored, and searches below a
         # namespace as well.
@@ -51,8 +51,8 @@ class StoreArchive:
         ]
 
     def embed(self, thread_id: str, originals: Sequence[Original]) -> None:
-        """Make live messages searchable by meaning, each only once. Retired messages are searchable
-        in the archive.
+        """Make live messages searchable by meaning. Messages that already are searchable are
+        skipped. (Retired messages are searchable in the archive.)
         """
         namespace = thread_namespace("recall", thread_id)
         for start in range(0, len(originals), BATCH):
@@ -75,8 +75,8 @@ class StoreArchive:
 
 
 def keep_originals(archive: StoreArchive, thread_id: str, originals: Sequence[Original]) -> None:
-    """Write originals to the archive, with an index by meaning if the store has one. If its
-    embedding server is down, they can be found by words only.
+    """Write originals to the archive, and index them by meaning if the store has such an index. If
+    its embedding server fails, the originals are kept all the same, and can be found by words only.
     """
     try:
         put_all(archive, thread_id, originals, embed=True)
@@ -90,8 +90,8 @@ def embeds(store: BaseStore) -> bool:
 
 
 def _batches(store: BaseStore, puts: list[PutOp]) -> Iterator[list[PutOp]]:
-    """Yield one batch. For the store in memory, yield as many batches as its embedding needs,
-    because it fails if a text occurs twice in one batch.
+    """Split `puts` into batches: a single batch for most stores. The store in memory fails if a
+    text occurs twice in a batch that it embeds, so for this store no batch has a text twice.
     """
     if not isinstance(store, InMemoryStore) or not store.index_config:
         yield puts
@@ -112,8 +112,8 @@ def _batches(store: BaseStore, puts: list[PutOp]) -> Iterator[list[PutOp]]:
 
 
 def retire_compactions(store: BaseStore, thread_id: str, merge: Merge) -> bool:
-    """Write the compactions that retire. Return False if another branch of the thread (time travel)
-    has its own records at these places.
+    """Write the compactions that retire, and return True. Write nothing and return False if other
+    compactions are stored at these places, by another branch of the thread (time travel).
     """
     stored = _stored_compactions(
         store, thread_id, merge.first, merge.first + len(merge.retired) - 1
@@ -130,7 +130,7 @@ def retire_compactions(store: BaseStore, thread_id: str, merge: Merge) -> bool:
 def write_compactions(
     store: BaseStore, thread_id: str, first: int, records: Sequence[Compaction]
 ) -> None:
-    """Write compactions from place `first` on; writing one again changes nothing."""
+    """Write compactions to the places from `first` on. Writing them again changes nothing."""
     # As ASCII text: what a model wrote may hold characters that PostgreSQL refuses in JSON.
     items = [
         (key_of(n), {"id": record["id"], "record": json.dumps(record)})
@@ -143,8 +143,8 @@ def write_compactions(
 
 
 def read_compactions(store: BaseStore, thread_id: str, count: int) -> list[Compaction]:
-    """Return the first `count` compactions that retired. Raises `ArchiveGapError` if one is
-    missing.
+    """Return the first `count` compactions of a thread that retired. Raises `ArchiveGapError` if
+    any of them is missing.
     """
     stored = _stored_compactions(store, thread_id, 1, count)
     if missing := [(place, place) for place, item in enumerate(stored, 1) if item is None]:

@@ -1,4 +1,6 @@
-"""The thread index: one small item a thread in the store, so that listing loads no checkpoint."""
+"""The thread index: the store has one small item for each thread, so that a list of threads can be
+made without loading a checkpoint.
+"""
 
 from collections.abc import Collection, Mapping
 from typing import Any
@@ -16,7 +18,7 @@ Entry = dict[str, Any]
 
 
 def title_of(text: str) -> str:
-    """Return a text as a title: one line, clipped, fit to be stored."""
+    """Return a title made of a text: one line, clipped, without characters that a store refuses."""
     return (
         " ".join(text.split())[:TITLE_CHARS].encode("utf-8", "replace").decode().replace("\x00", "")
     )
@@ -33,8 +35,9 @@ def open_turn(
     now: str,
     project: str | None = None,
 ) -> None:
-    """Record that a turn began. The title is made from the `first` text. Title and owner do not
-    change later; the project changes only if another one is given.
+    """Record in the thread's item that a turn began. The first turn sets title and owner, which do
+    not change later; the title is made from the text `first`. The project changes only if another
+    project is given.
     """
     known = entry_of(store, thread_id)
     new = {"title": title_of(first), "created": now, "owner": owner}
@@ -48,8 +51,8 @@ def open_turn(
 
 
 def close_turn(store: BaseStore, thread_id: str, *, messages: int, checkpoint: str) -> None:
-    """Record how many messages the transcript has now, and `checkpoint`, if one is known to be
-    stored. Write nothing if the thread was deleted during the turn.
+    """Record how many messages the transcript has now, and the id of a stored checkpoint (`""` if
+    none is known). Write nothing if the thread was deleted during the turn.
     """
     if known := entry_of(store, thread_id):
         new = {"messages": messages, **({CHECKPOINT: checkpoint} if checkpoint else {})}
@@ -57,31 +60,33 @@ def close_turn(store: BaseStore, thread_id: str, *, messages: int, checkpoint: s
 
 
 def entry_of(store: BaseStore, thread_id: str) -> Entry:
-    """Return a thread's item, empty if it is missing or damaged. The next turn then writes a new
-    one.
+    """Return a thread's item. Return an empty dict if the item is missing or damaged; the next turn
+    then writes a new item.
     """
     item = store.get(THREADS, thread_id)
     return item.value if item and DAMAGED not in item.value else {}
 
 
 def may_see(thread_owner: str | None, owner: str | None) -> bool:
-    """Return whether `owner` may see a thread: an owner sees their own threads and those that
-    belong to nobody.
+    """Return whether `owner` may see a thread of `thread_owner`. An owner may see their own
+    threads, and threads that belong to nobody (`thread_owner` is None).
     """
     return thread_owner is None or thread_owner == owner
 
 
 def owner_of(turn: Mapping[str, Any]) -> str | None:
-    """Return the owner of a thread from its turn's record, None if it belongs to nobody."""
+    """Return the owner of a thread, read from `turn`, the state's record of its newest turn. Return
+    None if the thread belongs to nobody.
+    """
     owner = turn.get("owner")
     return owner if isinstance(owner, str) else None
 
 
 def thread_id_of(runtime: Runtime[Context]) -> str | None:
-    """Return the id under which a run's thread keeps its data outside the checkpoints, None if it
-    has no id.
+    """Return the id under which the store keeps the data of a run's thread. Return None if the
+    thread has no id.
 
-    A node of another graph has an id of its own below the thread's.
+    If this graph runs as a node of another graph, the id is the thread's id and the node's name.
     """
     info = runtime.execution_info
     if info is None or info.thread_id is None:
@@ -92,8 +97,8 @@ def thread_id_of(runtime: Runtime[Context]) -> str | None:
 
 
 def retitle(store: BaseStore, thread_id: str, *, titles: Collection[str], first: str) -> None:
-    """Name a thread after the text `first` if its title was made from a message that is no longer
-    in the view.
+    """Give a thread a new title, made from the text `first`, if its present title is one of
+    `titles`. These are titles made from messages that are no longer in the view.
     """
     known = entry_of(store, thread_id)
     if known.get("title") in titles:

@@ -1,10 +1,10 @@
-"""The index of the words of a thread's retired messages, kept beside them in the store.
+"""The index of the words of a thread's retired messages, kept beside the messages in the store.
 
-`SEGMENT` messages make a segment. It is written when the last of them has retired, and never
-changes. `GROUP` small segments are later replaced by one large segment. A segment has a head
-(numbers, turns, lengths) and `SHARDS` shards. A term's postings are in the shard that its hash
-names, so that a query reads only the shards of its own terms. Keys are numbers and hold no word; an
-encrypted store encrypts the values.
+`SEGMENT` messages make a segment. A segment is written when the last of its messages has retired,
+and never changes. Later, one large segment replaces `GROUP` small segments. A segment has a head
+(numbers, turns and lengths of the messages) and `SHARDS` shards. A hash of a term says which shard
+holds the term's postings, so that a query reads only the shards of its own terms. Keys are numbers
+and hold no word; an encrypted store encrypts the values.
 
 A segment that is missing, damaged or of another version is rebuilt from the messages. So a search
 without a segment takes longer, but never misses a message.
@@ -27,23 +27,27 @@ from longtable.store.records.retired import Item, key_of, key_of_id, readable
 from longtable.store.records.retired_store import StoreArchive
 
 VERSION = 1
-"""Version of the stored format and of the way texts are cut into terms. A segment of another
-version is rebuilt.
+"""Version of the stored format and of the way in which texts are cut into terms. A segment of
+another version is rebuilt.
 """
 SEGMENT = 128
-"""Messages of a small segment. If it were larger, messages would wait longer for their segment, and
-each process would index them until then.
+"""Number of messages of a small segment. If it were larger, messages would wait longer for their
+segment, and until then each process would have to index them itself.
 """
 GROUP = 8
-"""Small segments of a large one. A query reads one shard of each segment for each of its terms."""
+"""Number of small segments that become a large segment. The fewer segments, the fewer shards a
+query reads.
+"""
 SHARDS = 64
 KEPT_HEADS = 64
-"""The most threads whose heads a process keeps: some 100 bytes for each message."""
+"""The most threads whose heads a process keeps in memory. A head takes some 100 bytes for each
+message.
+"""
 KEPT_SHARDS = 2_048
-"""The most shards that a process keeps: some 20 KB each for a large segment."""
+"""The most shards that a process keeps in memory. A shard of a large segment takes some 20 KB."""
 
 Terms = Mapping[str, Any]
-"""The postings of each term of a shard. They are not checked until they are used."""
+"""A shard: the postings of each of its terms. Postings are not checked until they are used."""
 
 
 @dataclass(frozen=True)
@@ -51,8 +55,8 @@ class Head:
     """The part of a segment that a search reads for every query."""
 
     last: str
-    """Key of the id of its last message. It shows whether the segment is from an earlier thread
-    with the same thread id.
+    """The key (see `key_of_id`) of the segment's last message. It shows whether the segment belongs
+    to an earlier thread that had the same thread id.
     """
     numbers: Sequence[int]
     turns: Sequence[int]
@@ -60,7 +64,9 @@ class Head:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any] | None) -> "Head | None":
-        """Return the head that was stored, None if it is missing or cannot be read."""
+        """Return the head in a stored value. Return None if it is missing, of another version, or
+        cannot be read.
+        """
         if value is None or value.get("version") != VERSION:
             return None
         last, numbers, turns, lengths = map(value.get, ("last", "numbers", "turns", "lengths"))
@@ -71,7 +77,7 @@ class Head:
         return cls(last, numbers, turns, lengths)
 
     def as_json(self) -> dict[str, Any]:
-        """Return the head as it is stored."""
+        """Return the head as plain JSON, the form in which it is stored."""
         return {
             "version": VERSION,
             "last": self.last,
@@ -105,7 +111,7 @@ class WordIndex:
 
     def segments(self, archived: int, query: str) -> list[Segment]:
         """Return the full segments of the first `archived` messages, with the postings of the
-        query's terms. Missing or damaged segments are built and written.
+        query's terms. Segments that are missing or damaged are built from the messages and written.
         """
         spans = spans_of(archived)
         heads = self._heads(spans)
@@ -120,8 +126,8 @@ class WordIndex:
         return segments
 
     def write(self, first: int, originals: Sequence[Original]) -> None:
-        """Index the segments that these originals complete. The originals must be in the archive
-        already, from number `first` on, and no earlier message may be missing there.
+        """Write the segments that become full with these originals. `first` is the number of the
+        first original. The originals and all messages before them must be in the archive already.
         """
         by_number = {original.number: original for original in originals}
         known = spans_of(first - 1)
@@ -135,7 +141,7 @@ class WordIndex:
             self._write(span, here, Index.build(here).segment)
 
     def _heads(self, spans: Sequence[range]) -> dict[range, Head]:
-        """Return the heads of these segments, without the segments that must be built."""
+        """Return the heads of these segments. Segments that must still be built are left out."""
         kept = self.cache.heads.get(self.thread_id) or {}
         heads = {span: kept[span] for span in spans if span in kept}
         newest = next(reversed(heads), None)
@@ -150,15 +156,15 @@ class WordIndex:
         return dict(self.cache.heads.put(self.thread_id, heads))
 
     def _ends_with(self, head: Head, number: int) -> bool:
-        """Return whether a segment's last message belongs to this thread: an earlier thread with
-        the same id may have been deleted.
+        """Return whether a segment belongs to this thread: its last message must be the thread's
+        message `number`. The segment may instead be left from a deleted thread with the same id.
         """
         namespace = thread_namespace("archived", self.thread_id)
         (item,) = StoreArchive(self.store).get(namespace, [head.last])
         return item is not None and item.get("number") == number
 
     def _shards(self, wanted: Sequence[tuple[Head, str]]) -> dict[str, Terms]:
-        """Return the shards by key, without shards that are missing or cannot be read."""
+        """Return the wanted shards by key, except shards that are missing or cannot be read."""
         shards: dict[str, Terms] = {}
         unknown: list[tuple[Head, str]] = []
         for head, key in wanted:
@@ -176,7 +182,9 @@ class WordIndex:
         return shards
 
     def _built(self, span: range) -> Segment:
-        """Build a segment from the messages in the archive, and write it if all can be read."""
+        """Build a segment from the messages in the archive. Write it to the store if all its
+        messages can be read.
+        """
         originals = readable(StoreArchive(self.store), self.thread_id, span)
         segment = Index.build(originals).segment
         with suppress(Exception):  # a search does not fail for want of an index
@@ -223,7 +231,7 @@ MOST_KEYS = 1_000
 
 
 def shard_of(term: str) -> int:
-    """Return the shard of a term, the same in each process."""
+    """Return the number of the shard that holds a term. It is the same in all processes."""
     return zlib.crc32(term.encode()) % SHARDS
 
 
@@ -238,7 +246,9 @@ def shard_key(span: range, shard: int) -> str:
 
 
 def spans_of(archived: int) -> list[range]:
-    """Return the numbers of each full segment of so many messages: large ones, then small ones."""
+    """Return the full segments of the first `archived` messages, each as a range of message
+    numbers: as many large segments as possible, then small ones.
+    """
     spans: list[range] = []
     first = 1
     for size in (GROUP * SEGMENT, SEGMENT):
@@ -253,7 +263,7 @@ def _are_numbers(value: object) -> TypeGuard[list[int]]:
 
 
 def _terms(value: Mapping[str, Any] | None, head: Head) -> Terms | None:
-    """Return the content of a stored shard, None if it is not a shard of this segment."""
+    """Return the terms of a stored shard, None if the value is not a shard of this segment."""
     if value is None or value.get("version") != VERSION or value.get("last") != head.last:
         return None
     terms = value.get("terms")
@@ -261,8 +271,8 @@ def _terms(value: Mapping[str, Any] | None, head: Head) -> Terms | None:
 
 
 def _segment(head: Head, shards: Mapping[str, Terms | None]) -> Segment | None:
-    """Return a segment with the postings of some terms, each with its shard; None if any of it
-    cannot be read.
+    """Return a segment with the postings of some terms. `shards`: for each term, the shard that
+    holds it. Return None if a shard is missing or cannot be read.
     """
     postings: dict[str, Sequence[int]] = {}
     most = len(head.numbers)
