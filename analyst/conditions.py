@@ -330,7 +330,7 @@ def _by_unit(draft: Draft, unit: str, dimension: str, text: str) -> Column | Non
 
 def _converted(draft: Draft, column: Column, place: int, unit: int) -> float | int:
     """Return the number converted to the unit of the column. If the column's unit is unknown or of
-    another kind, a price is added and the number stays as it is.
+    another kind, the number is returned unchanged, and the reading of the question costs more.
     """
     number = draft.meanings[place].number
     units = vocabulary().units

@@ -1,5 +1,5 @@
-"""Turn times of a question into conditions: choose the date column of each period, and make the
-conditions on it.
+"""Convert the times in a question into conditions: choose the date column of each period, and make
+the conditions on it.
 """
 
 import calendar

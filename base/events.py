@@ -242,6 +242,18 @@ class QueryStarted(TypedDict):
     sql: str
 
 
+class Verified(TypedDict):
+    """A query that somebody checked, from the knowledge folder. `checked_on`: a day, such as
+    2026-11-27. Both `checked_by` and `checked_on` may be empty.
+    """
+
+    query: str
+    """The name of the query."""
+    question: str
+    checked_by: str
+    checked_on: str
+
+
 class QueryFinished(TypedDict):
     """A query ended. If it succeeded, the event holds the SQL as it ran, and the whole result as
     the person gets it; cells are JSON values.
@@ -261,6 +273,8 @@ class QueryFinished(TypedDict):
     """The name under which the result store keeps the whole result; see
     `Conversation.result(handle)`.
     """
+    verified: NotRequired[Verified]
+    """The verified query that the SQL equals but for parameters."""
     not_kept: NotRequired[str]
     """Why the result store could not keep the result."""
     error: NotRequired[str]
@@ -461,7 +475,7 @@ class TeamTurn(TypedDict):
 
     `tokens`: for each voice that may speak, the tokens of its next call. In a mode that keeps
     secrets, there is instead one entry "team", for a call that stands for all voices. `most_calls`:
-    the most model calls of all voices together.
+    the limit on model calls, for all voices together.
     """
 
     type: Literal["team_turn"]
@@ -545,3 +559,19 @@ def largest_usage(events: Iterable[Event]) -> ContextUsage | None:
         elif event["type"] == "context_usage":
             newest[event.get("voice", "")] = event
     return max(newest.values(), key=lambda usage: usage["fraction"], default=None)
+
+
+def verified_queries(events: Iterable[Event]) -> list[Verified]:
+    """Return the verified queries among the queries of a turn, each once. Empty unless all queries
+    that gave a result are verified ones.
+    """
+    queries = [
+        event
+        for event in events
+        if event["type"] == "query_finished" and event["status"] == "success"
+    ]
+    verified = {
+        query["verified"]["query"]: query["verified"] for query in queries if "verified" in query
+    }
+    are_all = all("verified" in query for query in queries)
+    return list(verified.values()) if are_all else []

@@ -109,14 +109,14 @@ def main() -> None:
             rows.append(
                 (
                     "first search, which also looks at values",
-                    timed(lambda: database.knowledge().find_tables("customer")),
+                    timed(lambda: database.facts().find_tables("customer")),
                 )
             )
             looks = 1
-            while database.knowledge().unsampled and looks < 100:
-                database.knowledge().find_tables("customer")
+            while database.facts().unsampled and looks < 100:
+                database.facts().find_tables("customer")
                 looks += 1
-            index = database.knowledge().index
+            index = database.facts().index
             tables = [timed(partial(index.tables, text)) for text in SEARCHES for _ in range(5)]
             columns = [
                 timed(partial(index.columns, text, 20)) for text in SEARCHES for _ in range(5)

@@ -205,8 +205,8 @@ def delete(
     """Delete a thread's checkpoints and writes, its results and files, and then its data in the
     store. Its entry in the index is deleted last, so that leftovers can still be found.
 
-    The thread's usage is kept without its id. Because checkpoints are deleted first, a store that
-    cannot be written raises an error before any file is gone.
+    The thread's usage is kept without its id. Checkpoints are deleted first. So if the database
+    cannot be written, the error is raised before any file is deleted.
     """
     check_owner(threads, thread_id, owner, all_owners=all_owners)
     with suppress(DamagedThreadError):

@@ -76,7 +76,9 @@ class CallConfig:
     """Tokens of the material in the newest call. The same number is kept free for the next call."""
 
     def with_whisper(self, text: str) -> "CallConfig":
-        """Return a call config with this whisper, cut to `WHISPER_SHARE`."""
+        """Return a call config with this text as its whisper, which is what a team's mode tells one
+        voice alone. The text is cut to `WHISPER_SHARE` of the limit.
+        """
         most = self.share(WHISPER_SHARE)
         if len(text) <= most or self.counter.text(text) <= most:
             return replace(self, whisper=text)

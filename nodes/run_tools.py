@@ -42,7 +42,7 @@ from longtable.nodes.telemetry import span
 from longtable.nodes.tooling.audit import Audit, Log
 from longtable.nodes.tooling.privacy import is_private, without_cells
 from longtable.nodes.tooling.recall import Indexes, Originals
-from longtable.nodes.tooling.tool_call import CallReport, ToolInputs, tool_kind
+from longtable.nodes.tooling.tool_call import CallReport, ToolInputs, Verify, tool_kind
 from longtable.nodes.tooling.tool_jobs import (
     Job,
     StoredAnswer,
@@ -80,6 +80,7 @@ class RunTools:
     names_of: Mapping[str, Set[str]] = field(default_factory=dict)
     """Names of the tools that each persona of a team may call."""
     team: Team | None = None
+    verify: Verify | None = None
 
     async def __call__(self, now: Now, how: Execution) -> Update:
         turn = now.turn
@@ -185,7 +186,7 @@ class RunTools:
         """Run a job and return the tool's answer. Return None if the tool itself asks a person a
         question: it is later run again, alone, and asks then.
         """
-        report = CallReport(job, inputs.tools, emit)
+        report = CallReport(job, inputs.tools, emit, self.verify)
         try:
             with span(*report.span) as fields:
                 tool = report.checked()

@@ -53,8 +53,8 @@ KEPT_JOBS = 1_024
 
 
 class Background:
-    """Work on a conversation thread that goes on after a turn, in a separate OS thread. Once
-    `dropped` is true, the work starts no further write.
+    """Background work for a conversation thread. It runs in a separate OS thread and continues
+    after the turn has ended. Once `dropped` is true, it starts no further write.
     """
 
     def __init__(self, locks: "ThreadLocks") -> None:

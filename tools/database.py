@@ -30,7 +30,7 @@ from longtable.tools.workers.runner import Cancel
 from longtable.tools.workers.worker_requests import CHECK, PREDICATES, PROBES, Answer, Request
 
 if TYPE_CHECKING:
-    from longtable.tools.schema.catalog_facts import Knowledge
+    from longtable.tools.schema.catalog_facts import CatalogFacts
 
 __all__ = [
     "BUSY_SECONDS",
@@ -109,7 +109,7 @@ class Database:
         self.dialect: Dialect = location.dialect
         self.notes = notes
         self._lock = threading.Lock()
-        self._knowledge: Knowledge | None = None
+        self._facts: CatalogFacts | None = None
 
     @classmethod
     def open(
@@ -180,17 +180,17 @@ class Database:
         """Return the catalogue as it is now. It is read again if the schema may have changed."""
         return self.backend.refresh()
 
-    def knowledge(self) -> "Knowledge":
+    def facts(self) -> "CatalogFacts":
         """Return the facts that samples of the data add to the catalogue: a search index and
         inferred keys. They are kept until the schema changes.
         """
-        from longtable.tools.schema.catalog_facts import Knowledge
+        from longtable.tools.schema.catalog_facts import CatalogFacts
 
         catalog = self.catalog()
         with self._lock:
-            if self._knowledge is None or self._knowledge.catalog is not catalog:
-                self._knowledge = Knowledge(self, catalog)
-            return self._knowledge
+            if self._facts is None or self._facts.catalog is not catalog:
+                self._facts = CatalogFacts(self, catalog)
+            return self._facts
 
     def run(
         self, sql: str, *, seconds: float | None = None, cancel: Cancel | None = None

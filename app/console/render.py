@@ -32,6 +32,7 @@ from longtable.base.events import (
     Recall,
     ReportedTokens,
     ToolFinished,
+    Verified,
 )
 
 if TYPE_CHECKING:
@@ -392,6 +393,14 @@ def recalled(event: Recall, language: Language) -> Text:
         else ""
     )
     return Text(counted("recalled", language, event["found"], query=query, turns=turns), "cyan")
+
+
+def verified(query: Verified, language: Language) -> Text:
+    """Return the line that tells who checked the query of an answer."""
+    who = clean_line(query["checked_by"]) or say("nobody_named", language)
+    day = f", {query['checked_on']}" if query["checked_on"] else ""
+    line = say("verified", language, name=clean_line(query["query"]), who=f"{who}{day}")
+    return Text(line, "green")
 
 
 def unsupported(figures: Sequence[str], language: Language) -> Text:

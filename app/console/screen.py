@@ -30,6 +30,7 @@ from longtable.base.events import (
     QueryFinished,
     VoiceStarted,
     largest_usage,
+    verified_queries,
 )
 from longtable.base.extras import extra_command
 
@@ -127,6 +128,7 @@ class ConsoleScreen:
         self.language = system_language()
         self._counts: list[Event] = []
         """The token counts of the turn's calls, and the events of its compactions."""
+        self._queries: list[Event] = []
         self._names: dict[str, str] = {}
         """The names of the team's voices, by their ids."""
         self.results = Results()
@@ -156,6 +158,7 @@ class ConsoleScreen:
         self._ms = 0
         self._said = ""
         self._counts = []
+        self._queries = []
         if not self.console.is_terminal:  # in a terminal it stands there already, typed
             self._print(Text(f"> {clean(text)}", "bold"))
 
@@ -189,6 +192,8 @@ class ConsoleScreen:
             return
         if event["type"] in ("context_usage", "context_compressed"):
             self._counts.append(event)
+        if event["type"] == "query_finished":
+            self._queries.append(event)
         if event["type"] == "context_usage":
             return
         if event["type"] == "unsupported_numbers" and not event.get("voice"):
@@ -244,7 +249,7 @@ class ConsoleScreen:
         return True
 
     def _draw_turn(self, event: Event) -> None:
-        """Draw any other event: voices, waiting, notices and the answer."""
+        """Draw an event of neither a tool nor the memory: voices, waiting, the answer."""
         match event["type"]:
             case "thread_waiting":
                 self.note("thread_waiting")
@@ -315,6 +320,8 @@ class ConsoleScreen:
         if self._doubts:
             self._print(render.unsupported(self._doubts, self.language))
             self._doubts = []
+        for query in verified_queries(self._queries):
+            self._print(render.verified(query, self.language))
         if usage := largest_usage(self._counts):
             whose = self._names.get(usage.get("voice", ""), "")
             tokens = event.get("tokens")

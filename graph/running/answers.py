@@ -19,7 +19,9 @@ from longtable.base.events import (
     QueryFinished,
     ReportedTokens,
     SpokenAnswer,
+    Verified,
     largest_usage,
+    verified_queries,
 )
 from longtable.graph.export.export_text import safe_html
 from longtable.graph.running.thread_runner import DrawChart
@@ -54,6 +56,10 @@ class Answer:
     unsupported_numbers: list[str] = field(default_factory=list)
     """Figures in the answers of the turn, as written, that are in no result of the turn. For a
     team, `voices` has the figures of each voice.
+    """
+    verified: list[Verified] = field(default_factory=list)
+    """The verified queries that the turn's queries equal but for parameters. Empty unless all of
+    its queries that gave a result are verified ones.
     """
     charts: list[ChartShown] = field(default_factory=list)
     """The charts of the turn. `Conversation.chart(handle, spec)` draws one."""
@@ -140,6 +146,7 @@ def answer_of(events: Sequence[Event]) -> Answer:
         tokens=answer.get("tokens") if answer is not None else None,
         recalls=sum(event["type"] == "recall" for event in turn),
         unsupported_numbers=list(dict.fromkeys(chain.from_iterable(figures))),
+        verified=verified_queries(turn),
         charts=[event for event in turn if event["type"] == "chart"],
         voices=answer.get("voices", []) if answer is not None else [],
         compactions=compactions_in(events),

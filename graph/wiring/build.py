@@ -32,6 +32,7 @@ from longtable.graph.wiring.build_options import (
 )
 from longtable.graph.wiring.call_setup import ConfigSource
 from longtable.graph.wiring.editing import Editable
+from longtable.graph.wiring.knowledge_provider import KnowledgeProvider
 from longtable.graph.wiring.step import Counting, Node, Step
 from longtable.knowledge.knowledge_hook import examples_tool
 from longtable.memory.compaction.compaction import Strategy
@@ -153,7 +154,11 @@ def build_graph(
     limits = limits or Limits()
     policy = policy or CompactionPolicy()
     by_kind = hooks_by_kind(hooks)
-    taught = [examples_tool(by_kind.knowledge)] if by_kind.knowledge else []
+    taught: list[BaseTool] = []
+    knowledge: KnowledgeProvider | None = None
+    if by_kind.knowledge:
+        taught.append(examples_tool(by_kind.knowledge))
+        knowledge = KnowledgeProvider(by_kind.knowledge, database)
     offered_models = {**(models or {}), "": model}
     parts = _Parts(
         models=offered_models,
@@ -166,6 +171,7 @@ def build_graph(
         offer=_offer(model, [*taught, *tools], database, results, memory_tools, team),
         results=results,
         hooks=by_kind,
+        knowledge=knowledge,
         limits=limits,
         clock=clock,
     )
@@ -192,6 +198,7 @@ class _Parts:
     offer: ToolOffer
     results: "ResultStore | None"
     hooks: Hooks
+    knowledge: KnowledgeProvider | None
     limits: Limits
     clock: Callable[[], datetime]
     indexes: Indexes = field(default_factory=Indexes)
@@ -285,12 +292,15 @@ def _compactor(parts: _Parts) -> Compactor:
 
 
 def _respond(parts: _Parts) -> Respond:
+    providers = [*parts.hooks.providers]
+    if parts.knowledge:
+        providers.append(parts.knowledge.provider())
     return Respond(
         answerer_lines(parts.models, parts.fallbacks, parts.offer, parts.team),
         parts.clock,
         parts.indexes,
         parts.plans,
-        ContextProviders(tuple(parts.hooks.providers)),
+        ContextProviders(tuple(providers)),
         parts.limits.rate,
         parts.team,
     )
@@ -309,6 +319,7 @@ def _run_tools(parts: _Parts) -> RunTools:
         Gate(database, costs) if database else None,
         parts.offer.names_of,
         parts.team,
+        parts.knowledge.verified if parts.knowledge else None,
     )
 
 

@@ -12,11 +12,9 @@ from langchain_core.messages import BaseMessage
 from longtable.base.context import RequestLimits
 from longtable.base.errors import ConfigError, check_type
 from longtable.knowledge.folder import KnowledgeFolder
-from longtable.knowledge.knowledge_hook import NAME as KNOWLEDGE
-from longtable.knowledge.material import material_text
 from longtable.memory.compaction.compaction import Strategy
 from longtable.nodes.arriving.rate_limit import RateLimit
-from longtable.nodes.calling.context_providers import CitedText, ContextProvider, ContextRequest
+from longtable.nodes.calling.context_providers import ContextProvider
 from longtable.store.records.archive_files import ArchiveFiles
 from longtable.tools.sql.verdict import CostThresholds
 
@@ -74,10 +72,6 @@ class Limits:
         check_type("Limits.cost", self.cost, CostThresholds, optional=True)
 
 
-KNOWLEDGE_TOKENS = 3_000
-"""The most tokens that a knowledge folder adds to a call."""
-
-
 @dataclass(frozen=True)
 class Footer:
     """A text below each answer, for people. No model is sent this text.
@@ -124,7 +118,6 @@ def hooks_by_kind(hooks: Sequence[Hook]) -> Hooks:
             footers.append(hook)
         elif isinstance(hook, KnowledgeFolder):
             folders.append(hook)
-            providers.append(_knowledge_provider(hook))
         elif isinstance(getattr(hook, "name", None), str) and hasattr(hook, "attempts"):
             strategies.append(hook)
         else:
@@ -145,17 +138,6 @@ def hooks_by_kind(hooks: Sequence[Hook]) -> Hooks:
         footers[0] if footers else None,
         folders[0] if folders else None,
     )
-
-
-def _knowledge_provider(folder: KnowledgeFolder) -> ContextProvider:
-    """Return the provider of what a question brings up in a knowledge folder."""
-    folder.current()  # a folder that is not there is told before the first question
-
-    def provide(request: ContextRequest) -> CitedText:
-        found = folder.found(request.question)
-        return CitedText(material_text(found), found.cites)
-
-    return ContextProvider(name=KNOWLEDGE, provide=provide, max_tokens=KNOWLEDGE_TOKENS)
 
 
 RENAMED = {

@@ -44,6 +44,11 @@ POOLED = "pooled"
 for the team as a whole, because the tokens of a single voice could give away the voice's role.
 """
 
+VERIFIED = "verified"
+"""Mark of the tool message that answers a query. It is the name of the verified query that the SQL
+equals but for parameters.
+"""
+
 TABLES = "tables"
 """Mark of the tool message that answers a query. It lists the tables that the query read, and is
 used by the query ledger.

@@ -64,6 +64,8 @@ class MessageMetadata:
     """The notice's code if this message is a notice; otherwise empty."""
     given: bool
     """True if a caller handed the message in, so that this thread's model did not make it."""
+    verified: str
+    """Of a query's answer: the name of the verified query that it equals but for parameters."""
     passed: tuple[Passed, ...]
     """Material that context providers added to the call."""
 
@@ -73,7 +75,7 @@ def metadata_of(message: BaseMessage) -> MessageMetadata:
     marks = marks_of(message)
     tokens = reported(message) if isinstance(message, AIMessage) else None
     model = reported_model(message) if isinstance(message, AIMessage) else ""
-    names = ("time", "run", "owner", "channel", "notice", "instead_of")
+    names = ("time", "run", "owner", "channel", "notice", "instead_of", "verified")
     texts = {name: text_or_empty(marks.get(name)) for name in names}
     materials = marks.get("passed")
     passed = map(_passed, materials) if isinstance(materials, list) else ()

@@ -43,10 +43,12 @@ class ContextRequest:
 
 @dataclass(frozen=True)
 class CitedText:
-    """Material, and the names of what it quotes. Event and metadata repeat the names."""
+    """Material, and the names of what it quotes. The event and the metadata repeat these names."""
 
     text: str
     cites: Sequence[str] = ()
+    left_out: Sequence[Reason] = ()
+    """What is missing in the material, and why. The event tells it."""
 
 
 Provided = str | CitedText
@@ -125,17 +127,19 @@ class ContextProviders:
             partial(_ask_in_threads, self.providers, request),
             lambda: asyncio.gather(*(_ask(provider, request) for provider in self.providers)),
         )
+        failures: list[Reason] = []
+        for provider, answer in zip(self.providers, answers, strict=True):
+            failures += answer.left_out
+            if answer.failure:
+                message = f"{provider.name}: {answer.detail}"
+                failures.append(Reason(code=answer.failure, message=message))
         provided = ProvidedContext(
             [
                 Material(provider.name, answer.text, answer.ms, provider.max_tokens, answer.cites)
                 for provider, answer in zip(self.providers, answers, strict=True)
                 if answer.text.strip()
             ],
-            [
-                Reason(code=answer.failure, message=f"{provider.name}: {answer.detail}")
-                for provider, answer in zip(self.providers, answers, strict=True)
-                if answer.failure
-            ],
+            failures,
         )
         return self.turns.put(key, provided) if key else provided
 
@@ -177,6 +181,7 @@ class ProviderAnswer:
     failure: str = ""
     detail: str = ""
     cites: Sequence[str] = ()
+    left_out: Sequence[Reason] = ()
 
 
 SLOW = ProviderAnswer(failure="provider_slow", detail="it did not answer in time")
@@ -248,14 +253,16 @@ async def _awaited(text: Awaitable[Provided]) -> ProviderAnswer:
 
 
 def _checked(given: Any, started: float) -> ProviderAnswer:
-    cites = [str(name) for name in given.cites] if isinstance(given, CitedText) else []
-    text = given.text if isinstance(given, CitedText) else given
+    cited = given if isinstance(given, CitedText) else CitedText(given)
+    text: Any = cited.text
     if text is not None and not isinstance(text, str):
         return ProviderAnswer(
             failure="provider_failed", detail=f"it gave {type(text).__name__}, no text"
         )
     storable = (text or "").encode("utf-8", "replace").decode()
-    return ProviderAnswer(storable, round((time.monotonic() - started) * 1000), cites=cites)
+    ms = round((time.monotonic() - started) * 1000)
+    cites = [str(name) for name in cited.cites]
+    return ProviderAnswer(storable, ms, cites=cites, left_out=cited.left_out)
 
 
 def _failure(error: BaseException) -> ProviderAnswer:

@@ -138,7 +138,9 @@ class Workflow(Mode):
         tool: str,
         args: Mapping[str, Any],  # noqa: ARG002
     ) -> str:
-        """Return why the work cannot be sent back again, "" if it can, or for another tool."""
+        """Return why the work cannot be sent back again. Return "" if it can be, or if `tool` is
+        not the tool that sends work back.
+        """
         if tool != SEND_BACK or self._progress(scene).sent_back < self.most:
             return ""
         return (

@@ -2,7 +2,7 @@
 
 import difflib
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -12,10 +12,10 @@ from langgraph.types import StreamWriter
 from pydantic import ValidationError
 
 from longtable.base.errors import DatabaseError, LongtableError
-from longtable.base.events import ChartShown, QueryFinished, QueryStarted, ToolStarted
+from longtable.base.events import ChartShown, QueryFinished, QueryStarted, ToolStarted, Verified
 from longtable.base.redaction import redacted
 from longtable.memory.counting.tokens import compact_json
-from longtable.memory.messages.marks import RECALLED, TABLES, marked
+from longtable.memory.messages.marks import RECALLED, TABLES, VERIFIED, marked
 from longtable.memory.messages.rounds import DESCRIBED, LISTING, MALFORMED
 from longtable.memory.pins.pin_changes import PinChanges
 from longtable.nodes.tooling.audit import Log
@@ -50,6 +50,10 @@ class ToolInputs:
     board: PinChanges
 
 
+Verify = Callable[[str], Verified | None]
+"""Returns the verified query that some SQL equals, None if none does."""
+
+
 class UnknownToolError(LongtableError):
     """The model called a tool that does not exist."""
 
@@ -61,12 +65,19 @@ class BadArgumentsError(LongtableError):
 class CallReport:
     """One tool call. It sends the call's events and makes the call's answer."""
 
-    def __init__(self, job: Job, tools: Mapping[str, BaseTool], emit: StreamWriter) -> None:
+    def __init__(
+        self,
+        job: Job,
+        tools: Mapping[str, BaseTool],
+        emit: StreamWriter,
+        verify: Verify | None = None,
+    ) -> None:
         call = job.to_run
         self.job = job
         self.call = call
         self.tools = tools
         self.emit = emit
+        self.verify = verify
         self.id = call["id"] or ""
         self.name = call["name"]
         self.sql = str(call["args"].get("sql", ""))
@@ -136,7 +147,12 @@ class CallReport:
             )
         if isinstance(artifact, QueryResult):
             answer = marked(answer, **{TABLES: list(artifact.tables)})
-            self.emit(_query_finished(self.id, self.name, self._ms(), artifact, stored))
+            event = _query_finished(self.id, self.name, self._ms(), artifact, stored)
+            verified = self.verify(self.sql) if self.verify and self.sql else None
+            if verified is not None:
+                event["verified"] = verified
+                answer = marked(answer, **{VERIFIED: verified["query"]})
+            self.emit(event)
         else:
             self._finished(answer.status)
         if isinstance(artifact, Described):

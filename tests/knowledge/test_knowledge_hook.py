@@ -2,7 +2,9 @@
 the tool finds.
 """
 
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -12,7 +14,9 @@ from longtable.graph import (
     ConfigError,
     Context,
     Conversation,
+    Database,
     KnowledgeFolder,
+    TablePolicy,
     build_graph,
     metadata_of,
 )
@@ -137,3 +141,97 @@ def test_two_folders_are_refused(server: ModelServer, folder: Path) -> None:
     hooks = [KnowledgeFolder(folder), KnowledgeFolder(folder)]
     with pytest.raises(ConfigError, match=r"share a name|one KnowledgeFolder"):
         build_graph(model=server.chat_model(), hooks=hooks)
+
+
+# -- verified queries ------------------------------------------------------------------------------
+
+COUNT = "SELECT count(*) AS n FROM products WHERE sold < 10"
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Iterator[Database]:
+    with closing(sqlite3.connect(tmp_path / "shop.db")) as connection, connection:
+        connection.execute("CREATE TABLE products (name TEXT, sold INTEGER, secret TEXT)")
+        rows = [("pen", 3, "x"), ("ink", 30, "y")]
+        connection.executemany("INSERT INTO products VALUES (?, ?, ?)", rows)
+    with Database.open(f"sqlite:///{tmp_path / 'shop.db'}", isolation="none") as database:
+        yield database
+
+
+def over(server: ModelServer, folder: Path, shop: Database) -> Conversation:
+    (folder / "queries" / "counted.sql").write_text(
+        "-- question: How many products sold fewer than some?\n"
+        "-- checked by: Ann Lee\n-- checked on: 2026-11-27\n"
+        "SELECT count(*) AS n FROM products WHERE sold < :most"
+    )
+    graph = build_graph(model=server.chat_model(), database=shop, hooks=[KnowledgeFolder(folder)])
+    context = Context(model_limit=16_000)
+    return Conversation(graph.compile(checkpointer=InMemorySaver()), "t", context=context)
+
+
+def test_an_answer_from_a_verified_query_says_so_and_by_whom(
+    server: ModelServer, folder: Path, shop: Database
+) -> None:
+    server.script(call("run_sql", sql=COUNT.lower() + ";"), say("There is 1."))
+    conversation = over(server, folder, shop)
+    answer = conversation.ask("How many products sold fewer than ten?")
+    assert answer.verified == [
+        {
+            "query": "counted",
+            "question": "How many products sold fewer than some?",
+            "checked_by": "Ann Lee",
+            "checked_on": "2026-11-27",
+        }
+    ]
+    results = [message for message in conversation.history() if message.type == "tool"]
+    assert [metadata_of(message).verified for message in results] == ["counted"]
+
+
+@pytest.mark.parametrize(
+    "queries",
+    [
+        ["SELECT count(*) AS n FROM products WHERE sold > 10"],
+        [COUNT, "SELECT name FROM products"],
+    ],
+)
+def test_an_answer_that_another_query_gave_too_is_not_verified(
+    server: ModelServer, folder: Path, shop: Database, queries: list[str]
+) -> None:
+    server.script(*(call("run_sql", sql=sql) for sql in queries), say("There is 1."))
+    assert over(server, folder, shop).ask("How many?").verified == []
+
+
+def test_a_query_that_broke_is_left_out_and_told(
+    server: ModelServer, folder: Path, shop: Database
+) -> None:
+    server.script(say("I cannot say."))
+    (folder / "queries" / "broken.sql").write_text(
+        "-- question: Which products cost most?\nSELECT name FROM products ORDER BY price"
+    )
+    (folder / "queries" / "writes.sql").write_text(
+        "-- question: Which products cost most of all?\nDELETE FROM products"
+    )
+    events = [*over(server, folder, shop).stream("Which products cost most?")]
+    sent = "\n".join(contents(server))
+    assert "ORDER BY price" not in sent
+    assert "DELETE" not in sent
+    left_out = [event["left_out"] for event in events if event["type"] == "context_passed"]
+    assert {each["message"].split(":")[1] for each in left_out[0]} == {
+        " query broken",
+        " query writes",
+    }
+
+
+def test_a_query_over_a_denied_column_is_left_out(
+    server: ModelServer, folder: Path, tmp_path: Path, shop: Database
+) -> None:
+    del shop
+    server.script(say("I cannot say."))
+    (folder / "queries" / "secrets.sql").write_text(
+        "-- question: What are the secrets?\nSELECT secret FROM products"
+    )
+    policy = TablePolicy(denied_columns=frozenset({"products.secret"}))
+    url = f"sqlite:///{tmp_path / 'shop.db'}"
+    with Database.open(url, policy=policy, isolation="none") as database:
+        over(server, folder, database).ask("What are the secrets?")
+    assert not any("SELECT secret" in text for text in contents(server))

@@ -201,7 +201,7 @@ continues with the remaining tables.
 ONE_TABLE_SECONDS = 0.2
 
 
-class Knowledge:
+class CatalogFacts:
     """What is known about one catalogue of one database: a search over names and values, and
     keys.
     """

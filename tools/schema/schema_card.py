@@ -115,13 +115,13 @@ def _ranked(
     if many keys point at it, and if it is large. A view ranks lower.
     """
     names = {table.name for table in tables}
-    index = database.knowledge().index
+    index = database.facts().index
     worth = dict.fromkeys(names, 0.0)
     for question in questions:
         for place, table in enumerate(index.tables(question)[:ASKED_TABLES]):
             if table.name in names:
                 worth[table.name] = max(worth[table.name], 10.0 - place * 0.4)
-    pointed = database.knowledge().pointed_at()
+    pointed = database.facts().pointed_at()
     for table in tables:
         size = writer.rows(table) or 0
         worth[table.name] += (
@@ -198,9 +198,7 @@ class _Writer:
         """Return the line of a table: its columns and keys, and from detail 2 on also the types of
         the columns.
         """
-        inferred = (
-            self.database.knowledge().keys(table, self._keying) if self._keying.left > 0 else ()
-        )
+        inferred = self.database.facts().keys(table, self._keying) if self._keying.left > 0 else ()
         rows = self.rows(table)
         size = (
             ["view"]

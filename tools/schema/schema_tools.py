@@ -39,7 +39,7 @@ def list_tables(
     best first.
     """
     tables = (
-        database.knowledge().find_tables(search, cancel)
+        database.facts().find_tables(search, cancel)
         if search.strip()
         else list(database.catalog().tables)
     )
@@ -77,8 +77,8 @@ def find_columns(
             "the text to look for is empty", hint="name what the column is about"
         )
     limit = min(max(1, limit), MOST_COLUMNS)
-    knowledge = database.knowledge()
-    hits, total = knowledge.find_columns(text, limit, cancel)
+    facts = database.facts()
+    hits, total = facts.find_columns(text, limit, cancel)
     rows: list[Json] = []
     for hit in hits:
         references = _references(hit.table.foreign_keys)
@@ -89,7 +89,7 @@ def find_columns(
             **about,
             "match": list(hit.by),
         }
-        if examples := knowledge.index.examples(hit, text)[:MOST_EXAMPLES]:
+        if examples := facts.index.examples(hit, text)[:MOST_EXAMPLES]:
             entry["examples"] = [clip(example, EXAMPLE_CHARS) for example in examples]
         rows.append(entry)
     answer: Entry = {
@@ -98,7 +98,7 @@ def find_columns(
         "more": total > len(rows),
         "note": NAMES_NOTE,
     }
-    if knowledge.unsampled:
+    if facts.unsampled:
         # Values of some tables have not been looked at: the next call goes on.
         answer["incomplete"] = True
     return answer
@@ -181,7 +181,7 @@ def _describe(
     if table.comment:
         entry["comment"] = clip(clean(table.comment), COMMENT_CHARS)
     references = _references(table.foreign_keys)
-    inferred = _references(database.knowledge().keys(table, budget, cancel))
+    inferred = _references(database.facts().keys(table, budget, cancel))
     columns = {column.name: _column(column, table, references) for column in table.columns}
     for name, target in inferred.items():
         columns[name]["inferred_reference"] = target

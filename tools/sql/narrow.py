@@ -1,5 +1,6 @@
-"""Rewrite a query so that it sees only the open columns of its tables. This module also lists the
-columns that a query reads and its predicates, and tells whether it stops early.
+"""Rewrite a query so that it sees only the open columns of its tables. This module also lists
+the predicates of a query and the columns that it reads. And it tells whether the query stops before
+it has read all rows.
 
 For example, if the column `salary` of the table `people` is denied, `people` becomes `(SELECT
 people.id, people.name FROM main.people) AS people`. So the engine itself resolves `*`, `people.*`,

@@ -48,7 +48,7 @@ def shops(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Databa
     }
     for database in opened.values():
         looks = 0
-        while looks == 0 or (database.knowledge().unsampled and looks < 20):
+        while looks == 0 or (database.facts().unsampled and looks < 20):
             # On a busy machine one look is not enough.
             find_columns(database, "city")
             looks += 1

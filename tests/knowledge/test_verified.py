@@ -1,0 +1,75 @@
+"""SQL equals a verified query but for parameters, case, blanks and comments."""
+
+import pytest
+
+from longtable.knowledge.entries import VerifiedQuery
+from longtable.knowledge.verified import VerifiedQueries, parameters_of, with_nulls
+
+SQL = """SELECT count(*) AS n FROM orders -- all of them
+WHERE month = :month AND total > :least AND state = 'paid' AND lost <> 7"""
+
+
+def equals(sql: str, verified: str = SQL, dialect: str = "sqlite") -> bool:
+    query = VerifiedQuery(name="orders", question="?", sql=verified)
+    return VerifiedQueries([query], dialect).equal_to(sql) is not None
+
+
+@pytest.mark.parametrize(
+    ("sql", "same"),
+    [
+        ("SELECT COUNT(*) n FROM orders WHERE month='2024-05'", False),
+        (
+            "select COUNT( * ) as N from Orders\nwhere Month = '2024-05' and total > 5"
+            " and state = 'paid' and lost <> 7 ;",
+            True,
+        ),
+        (SQL.replace(":month", "5").replace(":least", "-5"), True),
+        (SQL.replace(":month", "5").replace(":least", "0.5"), True),
+        (SQL.replace(":month", "5").replace(":least", "5").replace("'paid'", "'lost'"), False),
+        (SQL.replace(":month", "5").replace(":least", "5").replace("7", "8"), False),
+        (SQL.replace(":month", "5").replace(":least", "5").replace("7", "-7"), False),
+        (SQL.replace(":month", "5").replace(":least", "total"), False),
+        (SQL.replace(":month", "(SELECT 5)").replace(":least", "5"), False),
+        (SQL.replace(":month", "5 OR 1 = 1").replace(":least", "5"), False),
+        (SQL.replace(":month", "5").replace(":least", "5") + " LIMIT 5", False),
+        ("", False),
+        ("SELECT 'open", False),
+    ],
+)
+def test_only_parameters_may_differ(sql: str, same: bool) -> None:
+    assert equals(sql) is same
+
+
+@pytest.mark.parametrize("dialect", ["sqlite", "duckdb", "postgres"])
+def test_a_name_in_quotes_equals_the_name_and_a_text_does_not(dialect: str) -> None:
+    assert equals("SELECT \"a\" FROM t WHERE b = 'x'", "SELECT a FROM t WHERE b = :b", dialect)
+    assert not equals("SELECT 'a' FROM t", "SELECT a FROM t", dialect)
+    assert not equals("SELECT '5' FROM t", "SELECT 5 FROM t", dialect)
+
+
+def test_the_text_of_a_value_keeps_its_case() -> None:
+    assert not equals("SELECT 1 FROM t WHERE b = 'Paid'", "SELECT 1 FROM t WHERE b = 'paid'")
+
+
+@pytest.mark.parametrize(
+    ("sql", "names", "planned"),
+    [
+        ("SELECT :a, :b, :a", ["a", "b"], "SELECT NULL, NULL, NULL"),
+        ("SELECT ':a', x::int", [], "SELECT ':a', x::int"),
+        ("SELECT 1 WHERE d = :date", ["date"], "SELECT 1 WHERE d = NULL"),
+        ("SELECT '日', :月", ["月"], "SELECT '日', NULL"),
+    ],
+)
+def test_parameters_are_named_and_planned_as_null(sql: str, names: list[str], planned: str) -> None:
+    assert parameters_of(sql, "postgres") == names
+    assert with_nulls(sql, "postgres") == planned
+
+
+def test_a_verified_query_that_cannot_be_read_equals_nothing() -> None:
+    queries = [
+        VerifiedQuery(name="bad", question="?", sql="SELECT 'open"),
+        VerifiedQuery(name="good", question="?", sql="SELECT 1"),
+    ]
+    found = VerifiedQueries(queries, "sqlite").equal_to("select 1")
+    assert found is not None
+    assert found.name == "good"
