@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 CANCELLED = 130  # what a shell calls a program ended by Ctrl-C
 
 
-def _option(variable: str) -> Any:
+def option(variable: str) -> Any:
     """Return the command-line option for the setting of an environment variable. Its help text is
     the description of the key in the settings file.
     """
@@ -43,7 +43,7 @@ Config = Annotated[
         )
     ),
 ]
-Store = Annotated[str | None, _option("LONGTABLE_STORE")]
+Store = Annotated[str | None, option("LONGTABLE_STORE")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object a line.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the full trace of an error.")]
 
@@ -54,22 +54,23 @@ False.
 
 
 def chat_options(
-    database: Annotated[str | None, _option("LONGTABLE_DATABASE")] = None,
-    model: Annotated[str | None, _option("LONGTABLE_MODEL")] = None,
-    base_url: Annotated[str | None, _option("LONGTABLE_BASE_URL")] = None,
+    database: Annotated[str | None, option("LONGTABLE_DATABASE")] = None,
+    model: Annotated[str | None, option("LONGTABLE_MODEL")] = None,
+    base_url: Annotated[str | None, option("LONGTABLE_BASE_URL")] = None,
     thread: Annotated[
         str | None, typer.Option(help="Continue this thread, or start it. Default: a new one.")
     ] = None,
     store: Store = None,
-    model_limit: Annotated[str | None, _option("LONGTABLE_MODEL_LIMIT")] = None,
-    approve_sql: Annotated[str | None, _option("LONGTABLE_APPROVE_SQL")] = None,
-    private: Annotated[bool, _option("LONGTABLE_PRIVATE")] = False,
-    policy: Annotated[str | None, _option("LONGTABLE_POLICY")] = None,
-    summarizer: Annotated[str | None, _option("LONGTABLE_SUMMARIZER")] = None,
-    compaction: Annotated[str | None, _option("LONGTABLE_COMPACTION")] = None,
-    project: Annotated[str | None, _option("LONGTABLE_PROJECT")] = None,
-    archive_on_compact: Annotated[bool, _option("LONGTABLE_ARCHIVE_ON_COMPACT")] = False,
-    team: Annotated[bool, _option("LONGTABLE_TEAM")] = False,
+    model_limit: Annotated[str | None, option("LONGTABLE_MODEL_LIMIT")] = None,
+    approve_sql: Annotated[str | None, option("LONGTABLE_APPROVE_SQL")] = None,
+    private: Annotated[bool, option("LONGTABLE_PRIVATE")] = False,
+    policy: Annotated[str | None, option("LONGTABLE_POLICY")] = None,
+    knowledge: Annotated[str | None, option("LONGTABLE_KNOWLEDGE")] = None,
+    summarizer: Annotated[str | None, option("LONGTABLE_SUMMARIZER")] = None,
+    compaction: Annotated[str | None, option("LONGTABLE_COMPACTION")] = None,
+    project: Annotated[str | None, option("LONGTABLE_PROJECT")] = None,
+    archive_on_compact: Annotated[bool, option("LONGTABLE_ARCHIVE_ON_COMPACT")] = False,
+    team: Annotated[bool, option("LONGTABLE_TEAM")] = False,
     config: Config = None,
     json: Json = False,
     debug: Debug = False,

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from langgraph.types import StateSnapshot
 
     from longtable.graph.conversation import Conversation
+    from longtable.graph.wiring.build_options import Hook
+    from longtable.knowledge.folder import KnowledgeFolder
     from longtable.store.persistence import Persistence
     from longtable.store.records.archive_files import ArchiveFiles
     from longtable.tools.database import Database
@@ -60,6 +62,7 @@ class Session:
     new: bool
     choices: Sequence[str] = ()
     """The names of the models that a turn may choose; the session's own model comes first."""
+    knowledge: "KnowledgeFolder | None" = None
 
     @property
     def thread_id(self) -> str:
@@ -86,7 +89,9 @@ async def open_session(settings: Settings, progress: Progress) -> AsyncIterator[
         raise ConfigError(
             "a store in memory keeps no archive files: name a store that lasts with --store"
         )
-    hooks = [archive] if archive and settings.store.archive_on_compact else []
+    hooks: list[Hook] = [archive] if archive and settings.store.archive_on_compact else []
+    knowledge = knowledge_of(settings)
+    hooks += [knowledge] if knowledge else []
     thread_id = settings.thread or new_thread_id()
     if not settings.database.url:
         demo_database(progress)
@@ -116,6 +121,7 @@ async def open_session(settings: Settings, progress: Progress) -> AsyncIterator[
             label=model_label(settings),
             new=state.created_at is None,
             choices=tuple(arguments["models"]),
+            knowledge=knowledge,
         )
 
 
@@ -148,6 +154,9 @@ def open_with_settings(database: str | None = None, **options: Any) -> "Conversa
             open_persistence(store, key=key_for("LONGTABLE_STORE_KEY"))
         )
         archive = kept_archive(settings) if settings.store.archive_on_compact else None
+        knowledge = knowledge_of(settings)
+        hooks: list[Hook] = [archive] if archive else []
+        hooks += [knowledge] if knowledge else []
         context = settings.context().replace(channel="notebook")
         arguments = graph_arguments(settings)
         conversation = open_conversation(
@@ -155,7 +164,7 @@ def open_with_settings(database: str | None = None, **options: Any) -> "Conversa
             store=persistence,
             thread=settings.thread,
             context=context,
-            hooks=[archive] if archive else (),
+            hooks=hooks,
             **arguments,
         )
         conversation.on_close.push(stack.pop_all())
@@ -193,6 +202,19 @@ def kept_results(settings: Settings) -> "ResultStore | None":
     """Return the store of results beside a store of threads, None for a store in memory."""
     folder = results_folder(store_url(settings.store.url))
     return open_results(folder) if folder else None
+
+
+def knowledge_of(settings: Settings) -> "KnowledgeFolder | None":
+    """Return the knowledge folder of the settings, None if they name none. Raises `ConfigError` if
+    it is not there.
+    """
+    from longtable.knowledge.folder import KnowledgeFolder
+
+    if not settings.knowledge.folder:
+        return None
+    folder = KnowledgeFolder(Path(settings.knowledge.folder))
+    folder.current()
+    return folder
 
 
 def kept_archive(settings: Settings) -> "ArchiveFiles | None":

@@ -18,7 +18,13 @@ from longtable.app.console.logs import start_log
 from longtable.app.console.result_files import answer_links
 from longtable.app.demo import ensure_demo
 from longtable.app.server.server_threads import MetadataWriter
-from longtable.app.session import graph_arguments, open_database, server_archive, server_results
+from longtable.app.session import (
+    graph_arguments,
+    knowledge_of,
+    open_database,
+    server_archive,
+    server_results,
+)
 from longtable.app.settings.run_settings import cache_folder, running_settings
 from longtable.graph.wiring.build import build_graph
 from longtable.graph.wiring.build_options import Footer, Hook
@@ -38,6 +44,9 @@ if _address != "none":
 _archive = server_archive() if _settings.store.archive_on_compact else None
 if _archive is not None:
     _hooks.append(_archive)
+_knowledge = knowledge_of(_settings)
+if _knowledge is not None:
+    _hooks.append(_knowledge)
 _built = build_graph(
     database=(_database := open_database(_settings)),
     results=server_results(),

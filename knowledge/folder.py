@@ -17,8 +17,6 @@ from longtable.knowledge.query_files import ENDING, name_for, read_query, write_
 from longtable.knowledge.query_files import FOLDER as QUERIES
 from longtable.knowledge.query_search import QuerySearch
 
-NAME = "longtable_knowledge"
-"""Name of a knowledge folder that stands beside a settings file."""
 RULES = "rules.md"
 MOST_FILE_BYTES = 1_000_000
 MOST_RULES_CHARS = 4_000

@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 
 PIPE_WIDTH = 140
 """The width in columns if the output is not a terminal, unless the variable COLUMNS is set."""
+MOST_PROBLEMS = 5
+"""Problems of a knowledge folder that are told when a chat begins."""
 LONG_WAIT = 2.0
 """A person is told about waits of at least this many seconds."""
 
@@ -150,6 +152,9 @@ class ConsoleScreen:
         self._session = session
         self.note("new_thread" if session.new else "old_thread", id=session.thread_id)
         tell_guesses(self, session)
+        problems = session.knowledge.current().problems if session.knowledge else ()
+        for problem in problems[:MOST_PROBLEMS]:
+            self.note("knowledge_problem", problem=clean_line(str(problem)))
 
     def asked(self, text: str) -> None:
         self.results.next_turn()

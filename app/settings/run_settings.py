@@ -33,6 +33,8 @@ from longtable.memory.counting.prices import Price
 from longtable.memory.policy import CompactionPolicy
 from longtable.tools.engines.base import QueryLimits
 
+KNOWLEDGE = "longtable_knowledge"
+"""Name of the knowledge folder that is looked for."""
 MOST_THREAD_ID = 128
 CONFIG = "LONGTABLE_CONFIG"
 TEAM_CALLS = 24
@@ -173,6 +175,7 @@ def load_settings(
                 for place in untrusted
             ]
         _lay(values, sources, file_values, file.where)
+    _add_knowledge(values, sources, notes, config, folder or Path.cwd())
     variables = {
         option_of(name): (value, name) for name in VARIABLES if (value := environment.get(name))
     }
@@ -190,6 +193,26 @@ def load_settings(
     )
     _check_run(settings)
     return settings
+
+
+def _add_knowledge(
+    values: Values, sources: dict[str, str], notes: list[str], config: str | None, here: Path
+) -> None:
+    """Add the knowledge folder that stands beside a settings file which was named or is the user's
+    own. One that only stands in the current folder may be a stranger's: a note tells of it.
+    """
+    if values.get("knowledge", {}).get("folder"):
+        return
+    file = Path(config).expanduser() if config else user_folder() / FILE
+    beside = file.parent / KNOWLEDGE
+    if beside.is_dir():
+        values["knowledge"] = {"folder": str(beside.resolve())}
+        sources["knowledge.folder"] = str(beside)
+    elif (here / KNOWLEDGE).is_dir():
+        notes.append(
+            f"the folder {KNOWLEDGE} here does not count: it may be a stranger's. If you trust it:"
+            f" --knowledge {KNOWLEDGE}"
+        )
 
 
 def _nested(layer: Mapping[str, tuple[Any, str]]) -> tuple[Values, dict[Place, str]]:

@@ -230,6 +230,12 @@ _CompactionTable: Any = create_model(
 )  # type: ignore[call-overload]  # fields by name
 
 
+class KnowledgeTable(Table):
+    """What the owner of the data teaches."""
+
+    folder: FilePlace | None = None
+
+
 class StoreTable(Table):
     """Where threads, results and archives are kept."""
 
@@ -336,6 +342,7 @@ class SettingsTables(Table):
     compaction: Annotated[
         PresetTable, GetPydanticSchema(lambda _, handler: handler.generate_schema(_CompactionTable))
     ] = PresetTable()
+    knowledge: KnowledgeTable = KnowledgeTable()
     store: StoreTable = StoreTable()
     limits: LimitsTable = LimitsTable()
     rate_limit: RateLimitTable | None = None
@@ -356,6 +363,7 @@ TABLES: Mapping[str, type[Table]] = {
     "database": DatabaseTable,
     "policy": PolicyTable,
     "compaction": _CompactionTable,
+    "knowledge": KnowledgeTable,
     "store": StoreTable,
     "limits": LimitsTable,
     "rate_limit": RateLimitTable,

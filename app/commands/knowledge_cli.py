@@ -1,0 +1,174 @@
+"""The commands `knowledge ...`: list, check, add and remove what the owner of the data teaches."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from longtable.app.console.streams import clean_line
+from longtable.app.program import Config, Debug, Json, RunOptions, add_options, option, running
+from longtable.base.errors import ConfigError
+
+if TYPE_CHECKING:
+    from longtable.app.console.screen import Screen
+    from longtable.app.settings.run_settings import Settings
+    from longtable.knowledge.folder import KnowledgeFolder
+
+knowledge_app = typer.Typer(
+    name="knowledge",
+    help="Glossary, rules and checked queries that go with the questions they fit.",
+    no_args_is_help=True,
+)
+SHOWN_CHARS = 100
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the command line."""
+    app.add_typer(knowledge_app)
+
+
+def knowledge_options(
+    knowledge: Annotated[str | None, option("LONGTABLE_KNOWLEDGE")] = None,
+    database: Annotated[str | None, option("LONGTABLE_DATABASE")] = None,
+    config: Config = None,
+    json: Json = False,
+    debug: Debug = False,
+) -> RunOptions:
+    """Return the options that the commands share."""
+    return {**locals()}
+
+
+with_options = add_options(knowledge_options)
+
+
+@contextmanager
+def _opened(options: RunOptions) -> "Iterator[tuple[KnowledgeFolder, Settings, Screen]]":
+    """Give a command the folder, which need not be there yet."""
+    from longtable.knowledge.folder import KnowledgeFolder
+
+    with running(options) as (settings, screen):
+        folder = settings.knowledge.folder
+        if not folder:
+            raise ConfigError(
+                "no knowledge folder is named: give one with --knowledge FOLDER, or as"
+                " [knowledge] folder in the settings file",
+                name="knowledge",
+                wanted="a folder",
+            )
+        yield KnowledgeFolder(Path(folder)), settings, screen
+
+
+@knowledge_app.command(name="list")
+@with_options
+def list_(options: RunOptions) -> None:
+    """List the terms and the checked queries."""
+    with _opened(options) as (folder, _, screen):
+        from longtable.app.console import render
+
+        knowledge = folder.current()
+        records: list[dict[str, Any]] = []
+        for term in knowledge.terms:
+            about = {"synonyms": [*term.synonyms], "text": term.meaning, "sql": term.sql}
+            records.append({"kind": "term", "name": term.term, **about, "place": str(term.place)})
+        for query in knowledge.queries:
+            checked = {"checked_by": query.checked_by, "checked_on": query.checked_on}
+            about = {"text": query.question, "wordings": [*query.wordings], "sql": query.sql}
+            place = str(query.place)
+            records.append(
+                {"kind": "query", "name": query.name, **about, **checked, "place": place}
+            )
+        cells = [
+            [each["kind"], each["name"], clean_line(each["text"], SHOWN_CHARS), each["place"]]
+            for each in records
+        ]
+        columns = ["kind", "name", "text", "place"]
+        screen.listing(
+            "knowledge", lambda: render.listing(columns, cells), records, empty="no_knowledge"
+        )
+        _tell_problems(screen, [str(problem) for problem in knowledge.problems])
+
+
+@knowledge_app.command()
+@with_options
+def check(options: RunOptions) -> None:
+    """Check every entry, and plan every query on the database. Ends with 1 if anything is wrong."""
+    with _opened(options) as (folder, settings, screen):
+        from longtable.app.session import open_database
+        from longtable.graph.wiring.knowledge_provider import KnowledgeProvider
+
+        knowledge = folder.current()
+        problems = [str(problem) for problem in knowledge.problems]
+        with open_database(settings) as database:
+            provider = KnowledgeProvider(folder, database)
+            for query in knowledge.queries:
+                if fault := provider.fault(query):
+                    problems.append(f"{query.place}: {fault}")
+        _tell_problems(screen, problems)
+        count = f"{len(knowledge.terms):,}", f"{len(knowledge.queries):,}"
+        screen.note("knowledge_checked", terms=count[0], queries=count[1], wrong=len(problems))
+        if problems:
+            raise typer.Exit(1)
+
+
+@knowledge_app.command()
+@with_options
+def add(
+    options: RunOptions,
+    what: Annotated[str, typer.Argument(help="A question, or with --meaning a term.")],
+    sql: Annotated[str, typer.Option(help="The SQL that answers it, or that says the term.")] = "",
+    also: Annotated[
+        list[str] | None, typer.Option(help="Another wording, or a synonym; may be given again.")
+    ] = None,
+    meaning: Annotated[str, typer.Option(help="What the term means.")] = "",
+    by: Annotated[str, typer.Option(help="Who checked the query.")] = "",
+) -> None:
+    """Add a checked query, which is planned on the database first, or a term."""
+    with _opened(options) as (folder, settings, screen):
+        from longtable.knowledge.entries import Term, VerifiedQuery
+
+        if meaning:
+            folder.add_term(Term(term=what, synonyms=also or [], meaning=meaning, sql=sql))
+            screen.note("knowledge_added", name=clean_line(what))
+            return
+        if not sql.strip():
+            raise ConfigError("give the SQL that answers the question with --sql")
+        query = VerifiedQuery(
+            name="",
+            question=what,
+            wordings=also or [],
+            sql=sql,
+            checked_by=by,
+            checked_on=datetime.now(UTC).date().isoformat(),
+        )
+        _refuse_faulty(folder, settings, query)
+        screen.note("knowledge_added", name=folder.add_query(query).place.file)
+
+
+def _refuse_faulty(folder: "KnowledgeFolder", settings: "Settings", query: Any) -> None:
+    from longtable.app.session import open_database
+    from longtable.graph.wiring.knowledge_provider import KnowledgeProvider
+
+    with open_database(settings) as database:
+        if fault := KnowledgeProvider(folder, database).fault(query):
+            raise ConfigError(f"the query cannot run, so it is not kept: {fault}")
+
+
+@knowledge_app.command()
+@with_options
+def remove(
+    options: RunOptions,
+    name: Annotated[str, typer.Argument(help="The name of a query, or a term.")],
+) -> None:
+    """Remove a checked query or a term."""
+    with _opened(options) as (folder, _, screen):
+        if not folder.remove(name):
+            raise ConfigError(f"there is no query and no term {name!r}: see `knowledge list`")
+        screen.note("knowledge_removed", name=clean_line(name))
+
+
+def _tell_problems(screen: "Screen", problems: Sequence[str]) -> None:
+    for problem in problems:
+        screen.note("knowledge_problem", problem=clean_line(problem))

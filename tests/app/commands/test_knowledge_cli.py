@@ -1,0 +1,112 @@
+"""`longtable knowledge ...` and `--knowledge` through real processes."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.app.runner import Home, make_home
+
+SQL = "SELECT count(*) AS n FROM orders WHERE id < :most"
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return make_home(tmp_path)
+
+
+def known(home: Home, *args: str, **env: str) -> list[dict[str, object]]:
+    return home.events("knowledge", "list", *args, **env)
+
+
+def test_a_query_and_a_term_are_added_listed_checked_and_removed(home: Home) -> None:
+    folder = str(home.folder / "taught")
+    place = ("--knowledge", folder)
+    question = "How many early orders?"
+    added = home.run("knowledge", "add", question, "--sql", SQL, "--by", "Ann", *place)
+    assert added.stdout == "added: queries/how_many_early_orders.sql\n"
+    meaning = ("--meaning", "an order of the first days")
+    term = home.run("knowledge", "add", "early bird", *meaning, "--also", "早单", *place)
+    assert term.stdout == "added: early bird\n"
+    entries = known(home, *place)
+    assert [(each["kind"], each["name"]) for each in entries] == [
+        ("term", "early bird"),
+        ("query", "how_many_early_orders"),
+    ]
+    assert entries[1]["checked_by"] == "Ann"
+    checked = home.run("knowledge", "check", *place)
+    assert (checked.returncode, checked.stdout) == (0, "1 terms, 1 queries, 0 problems\n")
+    for name in ("early bird", "how_many_early_orders"):
+        assert home.run("knowledge", "remove", name, *place).stdout == f"removed: {name}\n"
+    assert known(home, *place) == []
+    assert home.run("knowledge", "remove", "early bird", *place).returncode == 1
+
+
+@pytest.mark.parametrize(
+    ("sql", "said"),
+    [
+        ("SELECT gone FROM orders", "no such column: gone"),
+        ("DELETE FROM orders", "only"),
+        ("", "give the SQL that answers the question with --sql"),
+    ],
+)
+def test_a_query_that_cannot_run_is_not_kept(home: Home, sql: str, said: str) -> None:
+    folder = home.folder / "taught"
+    done = home.run("knowledge", "add", "How many?", "--sql", sql, "--knowledge", str(folder))
+    assert done.returncode == 1
+    assert said in done.stderr
+    assert not folder.exists()
+
+
+def test_a_check_names_file_and_line_and_ends_with_1(home: Home) -> None:
+    folder = home.folder / "taught"
+    (folder / "queries").mkdir(parents=True)
+    (folder / "glossary.toml").write_text('[[term]]\nterm = "x"\n')
+    (folder / "queries" / "old.sql").write_text("-- question: Old?\nSELECT gone FROM orders")
+    done = home.run("knowledge", "check", "--knowledge", str(folder))
+    assert done.returncode == 1
+    assert "glossary.toml:1: 'x' needs a `meaning`" in done.stdout
+    assert "queries/old.sql:1: no such column: gone" in done.stdout
+    assert "0 terms, 1 queries, 2 problems" in done.stdout
+
+
+def test_without_a_folder_each_command_says_how_to_name_one(home: Home) -> None:
+    done = home.run("knowledge", "list")
+    assert done.returncode == 1
+    assert "no knowledge folder is named: give one with --knowledge FOLDER" in done.stderr
+
+
+def test_a_folder_that_only_stands_here_is_not_read_and_a_line_says_how(tmp_path: Path) -> None:
+    here = tmp_path / "here"
+    folder = here / "longtable_knowledge"
+    folder.mkdir(parents=True)
+    (folder / "glossary.toml").write_text('[[term]]\nterm = "x"\nmeaning = "y"\n')
+    home = Home(make_home(tmp_path).folder, at=here)
+    done = home.run("ask", "How many orders are there?")
+    assert "the folder longtable_knowledge here does not count" in done.stderr
+    assert "--knowledge longtable_knowledge" in done.stderr
+    (here / "longtable.toml").write_text('[knowledge]\nfolder = "longtable_knowledge"\n')
+    assert home.run("knowledge", "list").returncode == 1
+    named = {"LONGTABLE_CONFIG": str(here / "longtable.toml")}
+    assert [each["name"] for each in known(home, **named)] == ["x"]
+    (here / "longtable.toml").write_text("")
+    assert [each["name"] for each in known(home, **named)] == ["x"]  # it stands beside the file
+
+
+def test_what_is_wrong_in_a_folder_is_told_when_a_chat_begins(home: Home) -> None:
+    folder = home.folder / "taught"
+    folder.mkdir()
+    (folder / "glossary.toml").write_text('[[term]]\nterm = "x"\n')
+    done = home.run("ask", "How many orders are there?", "--knowledge", str(folder))
+    assert "left out of the knowledge: glossary.toml:1: 'x' needs a `meaning`" in done.stdout
+    assert "orders" in done.stdout
+
+
+def test_an_answer_in_json_tells_what_was_quoted(home: Home) -> None:
+    folder = home.folder / "taught"
+    folder.mkdir()
+    (folder / "rules.md").write_text("Money is in euros.")
+    place = ("--knowledge", str(folder))
+    events = home.events("ask", "How many orders are there?", *place)
+    passed = [event["passed"] for event in events if event["type"] == "context_passed"]
+    assert json.loads(json.dumps(passed))[0][0]["cites"] == ["rules"]
