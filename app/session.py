@@ -109,7 +109,12 @@ async def open_session(settings: Settings, progress: Progress) -> AsyncIterator[
             # turn.
             await asyncio.to_thread(database.catalog)
         conversation = Conversation(
-            graph, thread_id, context=context, results=results, archive=archive
+            graph,
+            thread_id,
+            context=context,
+            results=results,
+            archive=archive,
+            knowledge=knowledge,
         )
         state = await thread_state(conversation)
         yield Session(

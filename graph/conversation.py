@@ -33,6 +33,7 @@ from longtable.graph import changes, compaction_preview, threads
 from longtable.graph.changes import TopicHistory
 from longtable.graph.compaction_preview import CompactionPreview
 from longtable.graph.export.thread_file import Form, chart_drawer, export_as
+from longtable.graph.kept_queries import kept_query, query_of_turn
 from longtable.graph.reports import ALL, audit_of
 from longtable.graph.running import turns
 from longtable.graph.running.answers import Answer, CompactionEvent, answer_of, compaction_of
@@ -73,6 +74,8 @@ if TYPE_CHECKING:
     import pandas
     import pyarrow
 
+    from longtable.knowledge.entries import VerifiedQuery
+    from longtable.knowledge.folder import KnowledgeFolder
     from longtable.tools.results.result_store import ResultStore
 
 ResultForm = Literal["rows", "arrow", "pandas"]
@@ -141,6 +144,7 @@ class Conversation:
         when_busy: WhenBusy = "queue",
         results: "ResultStore | None" = None,
         archive: "ArchiveFiles | Path | str | None" = None,
+        knowledge: "KnowledgeFolder | None" = None,
     ) -> None:
         check_type("graph", graph, CompiledStateGraph)
         check_type("thread_id", thread_id, str, optional=True)
@@ -166,6 +170,7 @@ class Conversation:
         self.context = context or Context()
         self.results = results
         self.archive = archive_from(archive)
+        self.knowledge = knowledge
         self.config: RunnableConfig = {"configurable": {"thread_id": self.thread_id}}
         if self.context.owner:
             # In each checkpoint: of a first message that no node has seen yet, nothing else says
@@ -407,6 +412,32 @@ class Conversation:
         """
         return self._runner.change(lambda values: changes.undo(values, self.context))
 
+    # -- knowledge ---------------------------------------------------------------------------------
+
+    def keep(
+        self, turn: int | None = None, question: str | None = None, *, by: str = ""
+    ) -> "VerifiedQuery":
+        """Write the question of a turn and the SQL that answered it into the knowledge folder, as
+        somebody (`by`) has checked both.
+
+        `turn`: None for the newest turn with a query that gave a result. `question`: other words
+        than the turn's own. Raises `InputError` if there is no such query, `ConfigError` if the
+        conversation has no knowledge folder, and `OSError` if the folder cannot be written.
+        """
+        if self.knowledge is None:
+            raise ConfigError(
+                "there is no knowledge folder: Conversation(..., knowledge=KnowledgeFolder(path))"
+            )
+        asked, sql = self.kept_pair(turn)
+        today = datetime.now(UTC).date()
+        return self.knowledge.add_query(kept_query(question or asked, sql, by, today))
+
+    def kept_pair(self, turn: int | None = None) -> tuple[str, str]:
+        """Return the question and the SQL that `keep` would write. Raises `InputError` if there is
+        no query that gave a result.
+        """
+        return query_of_turn(self.history(), turn)
+
     # -- pins and exclusions -----------------------------------------------------------------------
 
     def pins(self) -> list[Pin]:
@@ -632,6 +663,8 @@ class Conversation:
     ahistory = a_from(history)
     aview = a_from(view)
     aundo = _a_from_locked(undo)
+    akeep = a_from(keep)
+    akept_pair = a_from(kept_pair)
     apins = a_from(pins)
     apin = _a_from_locked(pin)
     aunpin = _a_from_locked(unpin)

@@ -14,6 +14,7 @@ from longtable.base.url import parse_url
 from longtable.graph.conversation import Conversation
 from longtable.graph.running.thread_runner import WhenBusy
 from longtable.graph.wiring.build import build_graph
+from longtable.knowledge.folder import KnowledgeFolder
 from longtable.store.persistence import Persistence, open_persistence
 from longtable.tools.database import Database
 
@@ -62,8 +63,14 @@ def open_conversation(
         results = results or ResultStore(_results_folder(persistence, stack))
         built = build_graph(model=chat_model, database=opened, results=results, **arguments)
         graph = built.compile(checkpointer=persistence.checkpointer, store=persistence.store)
+        hooks = arguments.get("hooks", ())
         conversation = Conversation(
-            graph, thread, context=context, when_busy=when_busy, results=results
+            graph,
+            thread,
+            context=context,
+            when_busy=when_busy,
+            results=results,
+            knowledge=next((hook for hook in hooks if isinstance(hook, KnowledgeFolder)), None),
         )
         conversation.database = opened
         conversation.persistence = persistence

@@ -3,12 +3,13 @@
 import asyncio
 import re
 from collections.abc import Callable, Coroutine, Sequence
+from getpass import getuser
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from longtable.app.console import render
 from longtable.app.console.screen import make_console
-from longtable.app.console.streams import clean_line
+from longtable.app.console.streams import clean, clean_line
 from longtable.app.console.token_counts import usage_now
 from longtable.app.console.translations import counted, say
 from longtable.app.settings.run_settings import check_text
@@ -41,6 +42,7 @@ COMMANDS = (
     "pin",
     "unpin",
     "topics",
+    "keep",
     "usage",
     "model",
     "threads",
@@ -57,6 +59,7 @@ MOST_WORDS = {
     "unpin": 1,
     "table": 1,
     "pin": None,
+    "keep": None,
     "edit": None,
     "result": None,
 }
@@ -293,6 +296,20 @@ class Commands:
         if self._has_argument(pin_id, "unpin") and self._has_turns():
             self._wait(self.conversation.aunpin(pin_id))
             self.screen.note("unpinned", id=pin_id)
+
+    def _keep(self, words: str) -> None:
+        """Show the pair that would be kept; keep it when the person says yes, in their own words if
+        there are any after it.
+        """
+        if not self._has_turns():
+            return
+        question, sql = self._wait(self.conversation.akept_pair())
+        confirmed, _, own = words.partition(" ")
+        if confirmed.casefold() not in ("yes", "是"):
+            self.screen.note("keep_this", question=clean_line(question), sql=clean(sql))
+            return
+        query = self._wait(self.conversation.akeep(question=own.strip() or None, by=getuser()))
+        self.screen.note("knowledge_added", name=clean_line(query.place.file))
 
     def _topics(self, _: str) -> None:
         topics = self._wait(self.conversation.atopics()) if self.chat.values() else []

@@ -16,6 +16,7 @@ from longtable.graph import (
     Conversation,
     Database,
     KnowledgeFolder,
+    LongtableError,
     TablePolicy,
     build_graph,
     metadata_of,
@@ -166,7 +167,8 @@ def over(server: ModelServer, folder: Path, shop: Database) -> Conversation:
     )
     graph = build_graph(model=server.chat_model(), database=shop, hooks=[KnowledgeFolder(folder)])
     context = Context(model_limit=16_000)
-    return Conversation(graph.compile(checkpointer=InMemorySaver()), "t", context=context)
+    app = graph.compile(checkpointer=InMemorySaver())
+    return Conversation(app, "t", context=context, knowledge=KnowledgeFolder(folder))
 
 
 def test_an_answer_from_a_verified_query_says_so_and_by_whom(
@@ -235,3 +237,44 @@ def test_a_query_over_a_denied_column_is_left_out(
     with Database.open(url, policy=policy, isolation="none") as database:
         over(server, folder, database).ask("What are the secrets?")
     assert not any("SELECT secret" in text for text in contents(server))
+
+
+def test_a_turn_is_kept_as_a_verified_query_and_used_from_the_next_turn_on(
+    server: ModelServer, folder: Path, shop: Database
+) -> None:
+    question = "Which things\nlie on the shelf?"
+    sql = "SELECT name FROM products ORDER BY name"
+    server.script(call("run_sql", sql=f"{sql};"), say("Two."), say("Ink and pen."))
+    conversation = over(server, folder, shop)
+    conversation.ask(question)
+    assert conversation.kept_pair() == (question, f"{sql};")
+    kept = conversation.keep(by="Ann Lee")
+    assert kept.place.file == "queries/which_things_lie_on_the_shelf.sql"
+    assert (kept.question, kept.sql) == ("Which things lie on the shelf?", sql)
+    assert (kept.checked_by, bool(kept.checked_on)) == ("Ann Lee", True)
+    conversation.ask("What lies on the shelf?")
+    assert any(f"-- {kept.question}\n{sql}" in text for text in contents(server))
+
+
+def test_a_turn_is_kept_under_other_words(
+    server: ModelServer, folder: Path, shop: Database
+) -> None:
+    server.script(call("run_sql", sql=COUNT), say("There is 1."), say("Hello."))
+    conversation = over(server, folder, shop)
+    conversation.ask("How many?")
+    conversation.ask("Hi")
+    kept = conversation.keep(1, "How many products hardly sell?")
+    assert (kept.question, kept.sql) == ("How many products hardly sell?", COUNT)
+    with pytest.raises(LongtableError, match="turn 2 is not there or ran no query"):
+        conversation.keep(2)
+
+
+def test_without_a_folder_or_a_query_nothing_is_kept(server: ModelServer, folder: Path) -> None:
+    server.script(say("Hello."))
+    conversation = talk(server, folder)
+    conversation.ask("Hi")
+    with pytest.raises(ConfigError, match=r"Conversation\(..., knowledge=KnowledgeFolder"):
+        conversation.keep()
+    conversation.knowledge = KnowledgeFolder(folder)
+    with pytest.raises(LongtableError, match="no turn of this thread ran a query"):
+        conversation.keep()

@@ -16,7 +16,7 @@ def home(tmp_path: Path) -> Home:
 
 
 def known(home: Home, *args: str, **env: str) -> list[dict[str, object]]:
-    return home.events("knowledge", "list", *args, **env)
+    return home.events("knowledge", "list", *args, stdin=b"", **env)
 
 
 def test_a_query_and_a_term_are_added_listed_checked_and_removed(home: Home) -> None:
@@ -110,3 +110,21 @@ def test_an_answer_in_json_tells_what_was_quoted(home: Home) -> None:
     events = home.events("ask", "How many orders are there?", *place)
     passed = [event["passed"] for event in events if event["type"] == "context_passed"]
     assert json.loads(json.dumps(passed))[0][0]["cites"] == ["rules"]
+
+
+def test_a_pair_is_kept_in_the_chat_after_a_person_confirmed_it(home: Home) -> None:
+    folder = home.folder / "taught"
+    folder.mkdir()
+    typed = b"/keep\nHow many orders are there?\n/keep\n/keep yes How many orders have we?\n"
+    done = home.run("chat", "--knowledge", str(folder), stdin=typed)
+    assert "If both are right: /keep yes" in done.stdout
+    kept = (folder / "queries" / "how_many_orders_have_we.sql").read_text()
+    assert kept.startswith("-- question: How many orders have we?\n-- checked by: ")
+    assert "FROM orders" in kept
+    again = home.run("ask", "How many orders are there?", "--knowledge", str(folder))
+    assert "verified query how_many_orders_have_we (checked by: " in again.stdout
+
+
+def test_without_a_folder_the_chat_says_that_nothing_can_be_kept(home: Home) -> None:
+    done = home.run("chat", stdin=b"How many orders are there?\n/keep yes\n")
+    assert "there is no knowledge folder" in done.stdout + done.stderr

@@ -1,0 +1,52 @@
+"""Make a verified query of a turn's question and the SQL that answered it."""
+
+from collections.abc import Sequence
+from datetime import date
+
+from langchain_core.messages import AIMessage, BaseMessage
+
+from longtable.base.errors import InputError
+from longtable.knowledge.entries import VerifiedQuery
+from longtable.memory.messages.marks import TABLES, marks_of, turn_number
+from longtable.memory.messages.rounds import all_calls, is_users
+
+
+def query_of_turn(messages: Sequence[BaseMessage], turn: int | None) -> tuple[str, str]:
+    """Return the question of a turn, and the SQL of its last query that gave a result. `turn` None:
+    the newest turn that has such a query.
+
+    Raises `InputError` if there is none.
+    """
+    answered = [
+        message
+        for message in messages
+        if TABLES in marks_of(message) and turn in (None, turn_number(message))
+    ]
+    if not answered:
+        none = f"turn {turn} is not there or ran no" if turn else "no turn of this thread ran a"
+        raise InputError(f"{none} query that gave a result: there is nothing to keep")
+    newest = answered[-1]
+    number = turn_number(newest)
+    calls = [
+        call
+        for message in messages
+        if isinstance(message, AIMessage) and turn_number(message) == number
+        for call in all_calls(message)
+    ]
+    call_id = getattr(newest, "tool_call_id", "")
+    sql = next((str(call["args"].get("sql", "")) for call in calls if call["id"] == call_id), "")
+    question = next(
+        (str(each.text) for each in messages if is_users(each) and turn_number(each) == number), ""
+    )
+    return question, sql
+
+
+def kept_query(question: str, sql: str, by: str, day: date) -> VerifiedQuery:
+    """Return the verified query, named after its question."""
+    return VerifiedQuery(
+        name="",
+        question=" ".join(question.split()),
+        sql=sql.strip().rstrip(";"),
+        checked_by=by,
+        checked_on=day.isoformat(),
+    )
