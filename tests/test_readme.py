@@ -585,7 +585,11 @@ WITHOUT_MAKE = (
     f".venv/bin/python -m pip install -e '.[{','.join(MAKE_CHAT)}]'",
     ".venv/bin/longtable chat",
 )
-RUN_ELSEWHERE = (".venv/bin/langgraph dev",)  # tests/app/test_studio.py
+RUN_ELSEWHERE = (
+    ".venv/bin/langgraph dev",  # tests/app/test_studio.py
+    "longtable knowledge add ",  # tests/app/commands/test_knowledge_cli.py
+    "longtable chat --knowledge ",  # likewise
+)
 # Wants another Python, and Redis.
 NOT_RUN = ("python3.12 -m venv aegra ", "export DATABASE_URL=", "aegra/bin/aegra serve")
 

@@ -7,6 +7,8 @@ from getpass import getuser
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+from rich.text import Text
+
 from longtable.app.console import render
 from longtable.app.console.screen import make_console
 from longtable.app.console.streams import clean, clean_line
@@ -306,7 +308,8 @@ class Commands:
         question, sql = self._wait(self.conversation.akept_pair())
         confirmed, _, own = words.partition(" ")
         if confirmed.casefold() not in ("yes", "是"):
-            self.screen.note("keep_this", question=clean_line(question), sql=clean(sql))
+            self.screen.show("keep", Text(f"{clean_line(question)}\n{clean(sql)}"))
+            self.screen.note("keep_this")
             return
         query = self._wait(self.conversation.akeep(question=own.strip() or None, by=getuser()))
         self.screen.note("knowledge_added", name=clean_line(query.place.file))
