@@ -89,9 +89,8 @@ async def open_session(settings: Settings, progress: Progress) -> AsyncIterator[
         raise ConfigError(
             "a store in memory keeps no archive files: name a store that lasts with --store"
         )
-    hooks: list[Hook] = [archive] if archive and settings.store.archive_on_compact else []
     knowledge = knowledge_of(settings)
-    hooks += [knowledge] if knowledge else []
+    hooks = _hooks(settings, archive, knowledge)
     thread_id = settings.thread or new_thread_id()
     if not settings.database.url:
         demo_database(progress)
@@ -158,10 +157,7 @@ def open_with_settings(database: str | None = None, **options: Any) -> "Conversa
         persistence = stack.enter_context(
             open_persistence(store, key=key_for("LONGTABLE_STORE_KEY"))
         )
-        archive = kept_archive(settings) if settings.store.archive_on_compact else None
-        knowledge = knowledge_of(settings)
-        hooks: list[Hook] = [archive] if archive else []
-        hooks += [knowledge] if knowledge else []
+        hooks = _hooks(settings, kept_archive(settings), knowledge_of(settings))
         context = settings.context().replace(channel="notebook")
         arguments = graph_arguments(settings)
         conversation = open_conversation(
@@ -207,6 +203,18 @@ def kept_results(settings: Settings) -> "ResultStore | None":
     """Return the store of results beside a store of threads, None for a store in memory."""
     folder = results_folder(store_url(settings.store.url))
     return open_results(folder) if folder else None
+
+
+def _hooks(
+    settings: Settings, archive: "ArchiveFiles | None", knowledge: "KnowledgeFolder | None"
+) -> "list[Hook]":
+    """Return the hooks of a session's graph."""
+    hooks: list[Hook] = []
+    if archive is not None and settings.store.archive_on_compact:
+        hooks.append(archive)
+    if knowledge is not None:
+        hooks.append(knowledge)
+    return hooks
 
 
 def knowledge_of(settings: Settings) -> "KnowledgeFolder | None":

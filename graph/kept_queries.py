@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import date
+from itertools import chain
 
 from langchain_core.messages import AIMessage, BaseMessage
 
@@ -27,12 +28,12 @@ def query_of_turn(messages: Sequence[BaseMessage], turn: int | None) -> tuple[st
         raise InputError(f"{none} query that gave a result: there is nothing to keep")
     newest = answered[-1]
     number = turn_number(newest)
-    calls = [
-        call
+    of_turn = [
+        message
         for message in messages
         if isinstance(message, AIMessage) and turn_number(message) == number
-        for call in all_calls(message)
     ]
+    calls = chain.from_iterable(map(all_calls, of_turn))
     call_id = getattr(newest, "tool_call_id", "")
     sql = next((str(call["args"].get("sql", "")) for call in calls if call["id"] == call_id), "")
     question = next(

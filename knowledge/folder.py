@@ -136,17 +136,19 @@ class KnowledgeFolder:
     def add_query(self, query: VerifiedQuery) -> VerifiedQuery:
         """Write a query's file, under a name that is free, and return it as written.
 
-        Raises `OSError` if the folder cannot be written.
+        Raises `ConfigError` if the file could not be read again, and `OSError` if the folder cannot
+        be written.
         """
         folder = self.path / QUERIES
-        folder.mkdir(parents=True, exist_ok=True)
+        text = write_query(query)
         with self._lock:
             taken = {file.stem for file in folder.glob(f"*{ENDING}")}
             name = name_for(query.name or query.question, taken)
-            _write(folder / f"{name}{ENDING}", write_query(query))
-        written = read_query(write_query(query), f"{QUERIES}/{name}{ENDING}")
-        if isinstance(written, Problem):
-            raise ConfigError(str(written))
+            written = read_query(text, f"{QUERIES}/{name}{ENDING}")
+            if isinstance(written, Problem):
+                raise ConfigError(f"the query is not kept: {written.message}")
+            folder.mkdir(parents=True, exist_ok=True)
+            _write(folder / f"{name}{ENDING}", text)
         return written
 
     def add_term(self, term: Term) -> None:

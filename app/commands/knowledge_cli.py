@@ -1,8 +1,11 @@
-"""The commands `knowledge ...`: list, check, add and remove what the owner of the data teaches."""
+"""The commands `knowledge ...`: list, check, add, remove, import and export what the owner of the
+data teaches.
+"""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,6 +18,7 @@ from longtable.base.errors import ConfigError
 if TYPE_CHECKING:
     from longtable.app.console.screen import Screen
     from longtable.app.settings.run_settings import Settings
+    from longtable.knowledge.entries import VerifiedQuery
     from longtable.knowledge.folder import KnowledgeFolder
 
 knowledge_app = typer.Typer(
@@ -96,15 +100,11 @@ def list_(options: RunOptions) -> None:
 def check(options: RunOptions) -> None:
     """Check every entry, and plan every query on the database. Ends with 1 if anything is wrong."""
     with _opened(options) as (folder, settings, screen):
-        from longtable.app.session import open_database
-        from longtable.graph.wiring.knowledge_provider import KnowledgeProvider
-
         knowledge = folder.current()
         problems = [str(problem) for problem in knowledge.problems]
-        with open_database(settings) as database:
-            provider = KnowledgeProvider(folder, database)
+        with _checking(folder, settings) as fault_of:
             for query in knowledge.queries:
-                if fault := provider.fault(query):
+                if fault := fault_of(query):
                     problems.append(f"{query.place}: {fault}")
         _tell_problems(screen, problems)
         count = f"{len(knowledge.terms):,}", f"{len(knowledge.queries):,}"
@@ -143,17 +143,84 @@ def add(
             checked_by=by,
             checked_on=datetime.now(UTC).date().isoformat(),
         )
-        _refuse_faulty(folder, settings, query)
+        with _checking(folder, settings) as fault_of:
+            if fault := fault_of(query):
+                raise ConfigError(f"the query cannot run, so it is not kept: {fault}")
         screen.note("knowledge_added", name=folder.add_query(query).place.file)
 
 
-def _refuse_faulty(folder: "KnowledgeFolder", settings: "Settings", query: Any) -> None:
+@knowledge_app.command(name="import")
+@with_options
+def import_(
+    options: RunOptions,
+    file: Annotated[
+        Path,
+        typer.Argument(
+            help="A semantic model of Apache Ossie or pairs of Vanna (JSON), or a test of nao (YAML)."
+        ),
+    ],
+) -> None:
+    """Add the terms and queries of another program's file. Queries that cannot run on the database
+    are left out.
+    """
+    with _opened(options) as (folder, settings, screen):
+        from longtable.knowledge.exchange.formats import read_file
+
+        found = read_file(file)
+        problems = [str(problem) for problem in found.problems]
+        added = 0
+        for term in found.terms:
+            added += _added(partial(folder.add_term, term), term.term, problems)
+        if found.queries:
+            with _checking(folder, settings) as fault_of:
+                for query in found.queries:
+                    if fault := fault_of(query):
+                        problems.append(f"{query.question}: {fault}")
+                    else:
+                        added += _added(partial(folder.add_query, query), query.name, problems)
+        _tell_problems(screen, problems)
+        screen.note("knowledge_imported", added=f"{added:,}", wrong=f"{len(problems):,}")
+
+
+def _added(add_entry: Callable[[], object], name: str, problems: list[str]) -> bool:
+    """Add an entry. Return False, and add the problem, if it cannot be added."""
+    try:
+        add_entry()
+    except ConfigError as error:
+        problems.append(f"{name}: {error}")
+        return False
+    return True
+
+
+@contextmanager
+def _checking(
+    folder: "KnowledgeFolder", settings: "Settings"
+) -> "Iterator[Callable[[VerifiedQuery], str]]":
+    """Give a function that says why a query cannot run on the database, "" if it can."""
     from longtable.app.session import open_database
     from longtable.graph.wiring.knowledge_provider import KnowledgeProvider
 
     with open_database(settings) as database:
-        if fault := KnowledgeProvider(folder, database).fault(query):
-            raise ConfigError(f"the query cannot run, so it is not kept: {fault}")
+        yield KnowledgeProvider(folder, database).fault
+
+
+@knowledge_app.command()
+@with_options
+def export(
+    options: RunOptions,
+    file: Annotated[Path, typer.Argument(help="The JSON file to write; it must not be there yet.")],
+) -> None:
+    """Write the terms as a semantic model of Apache Ossie. It has no place for queries."""
+    with _opened(options) as (folder, _, screen):
+        from longtable.knowledge.exchange.ossie import write_ossie
+
+        text = write_ossie(folder.current().terms, folder.path.name)
+        try:
+            with file.open("x", encoding="utf-8") as stream:
+                stream.write(text)
+        except OSError as error:
+            raise ConfigError(f"{file} cannot be written: {error.strerror}") from error
+        screen.note("knowledge_exported", file=clean_line(str(file)))
 
 
 @knowledge_app.command()

@@ -179,8 +179,7 @@ def load_settings(
     variables = {
         option_of(name): (value, name) for name in VARIABLES if (value := environment.get(name))
     }
-    flags = {name: (value, f"--{name.replace('_', '-')}") for name, value in flags_set.items()}
-    for layer in (variables, flags):
+    for layer in (variables, _typed(flags_set)):
         nested, names = _nested(layer)
         where = _namer(names)
         _lay(values, sources, check(nested, where, strict=False), where)
@@ -193,6 +192,11 @@ def load_settings(
     )
     _check_run(settings)
     return settings
+
+
+def _typed(flags_set: Mapping[str, Any]) -> dict[str, tuple[Any, str]]:
+    """Return each option's value and the option as it is typed, by its name in Python."""
+    return {name: (value, f"--{name.replace('_', '-')}") for name, value in flags_set.items()}
 
 
 def _add_knowledge(

@@ -154,11 +154,8 @@ def build_graph(
     limits = limits or Limits()
     policy = policy or CompactionPolicy()
     by_kind = hooks_by_kind(hooks)
-    taught: list[BaseTool] = []
-    knowledge: KnowledgeProvider | None = None
-    if by_kind.knowledge:
-        taught.append(examples_tool(by_kind.knowledge))
-        knowledge = KnowledgeProvider(by_kind.knowledge, database)
+    folder = by_kind.knowledge
+    taught = [examples_tool(folder)] if folder else []
     offered_models = {**(models or {}), "": model}
     parts = _Parts(
         models=offered_models,
@@ -171,7 +168,7 @@ def build_graph(
         offer=_offer(model, [*taught, *tools], database, results, memory_tools, team),
         results=results,
         hooks=by_kind,
-        knowledge=knowledge,
+        knowledge=KnowledgeProvider(folder, database) if folder else None,
         limits=limits,
         clock=clock,
     )

@@ -128,3 +128,24 @@ def test_a_pair_is_kept_in_the_chat_after_a_person_confirmed_it(home: Home) -> N
 def test_without_a_folder_the_chat_says_that_nothing_can_be_kept(home: Home) -> None:
     done = home.run("chat", stdin=b"How many orders are there?\n/keep yes\n")
     assert "there is no knowledge folder" in done.stdout + done.stderr
+
+
+def test_entries_of_other_programs_are_imported_and_terms_exported(home: Home) -> None:
+    folder = home.folder / "taught"
+    place = ("--knowledge", str(folder))
+    pairs = [
+        {"question": "How many orders?", "sql": "SELECT count(*) FROM orders"},
+        {"question": "What is gone?", "sql": "SELECT gone FROM orders"},
+    ]
+    (home.folder / "pairs.json").write_text(json.dumps(pairs))
+    done = home.run("knowledge", "import", str(home.folder / "pairs.json"), *place)
+    assert "What is gone?: no such column: gone" in done.stdout
+    assert done.stdout.endswith("1 added, 1 left out\n")
+    home.run("knowledge", "add", "net take", "--meaning", "revenue less fees", *place)
+    model = home.folder / "model.json"
+    assert home.run("knowledge", "export", str(model), *place).stdout == f"written: {model}\n"
+    assert home.run("knowledge", "export", str(model), *place).returncode == 1
+    other = ("--knowledge", str(home.folder / "other"))
+    done = home.run("knowledge", "import", str(model), *other)
+    assert done.stdout == "1 added, 0 left out\n"
+    assert [each["name"] for each in known(home, *other)] == ["net take"]
