@@ -108,13 +108,9 @@ async def open_session(settings: Settings, progress: Progress) -> AsyncIterator[
             # turn.
             await asyncio.to_thread(database.catalog)
         conversation = Conversation(
-            graph,
-            thread_id,
-            context=context,
-            results=results,
-            archive=archive,
-            knowledge=knowledge,
+            graph, thread_id, context=context, results=results, archive=archive
         )
+        conversation.knowledge = knowledge
         state = await thread_state(conversation)
         yield Session(
             conversation=conversation,
