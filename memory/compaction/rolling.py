@@ -27,9 +27,9 @@ from longtable.memory.summary import summary_text as text
 from longtable.memory.summary.code_summary import Skip, fallback_summary
 from longtable.memory.summary.corrections import corrections, marked
 from longtable.memory.summary.headings import read_sections
-from longtable.memory.summary.model_summary import filled, fitted
 from longtable.memory.summary.sources import Sources, checked
 from longtable.memory.summary.standing_rules import Standing, carried_on
+from longtable.memory.summary.summary_room import filled, fitted
 from longtable.memory.summary.summary_text import (
     coverage,
     join_sections,

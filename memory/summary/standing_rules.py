@@ -8,8 +8,8 @@ from longtable.memory.pins.net import LONG, asks, is_request
 from longtable.memory.pins.net import sentences as split_sentences
 from longtable.memory.pins.quotes import holds_words, likeness
 from longtable.memory.summary.headings import MOST_CITED
-from longtable.memory.summary.model_summary import claim_of
 from longtable.memory.summary.sources import content_words
+from longtable.memory.summary.summary_room import claim_of
 from longtable.memory.summary.summary_text import (
     CONSTRAINTS,
     DECISIONS,

@@ -11,8 +11,8 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
 from longtable.memory.counting.tokens import counter
 from longtable.memory.summary.headings import read_sections, sentences
-from longtable.memory.summary.model_summary import filled, fitted
 from longtable.memory.summary.sources import Sources
+from longtable.memory.summary.summary_room import filled, fitted
 from longtable.memory.summary.summary_text import findings_in, join_sections
 from longtable.memory.view import CallPlan, build_view
 from tests.memory.summary.test_sources import SOURCES, TALK
