@@ -33,7 +33,7 @@ from longtable.graph import changes, compaction_preview, threads
 from longtable.graph.changes import TopicHistory
 from longtable.graph.compaction_preview import CompactionPreview
 from longtable.graph.export.thread_file import Form, chart_drawer, export_as
-from longtable.graph.kept_queries import kept_query, query_of_turn
+from longtable.graph.kept_queries import kept_query, query_of_turn, question_of_turn
 from longtable.graph.reports import ALL, audit_of
 from longtable.graph.running import turns
 from longtable.graph.running.answers import Answer, CompactionEvent, answer_of, compaction_of
@@ -415,22 +415,32 @@ class Conversation:
     # -- knowledge ---------------------------------------------------------------------------------
 
     def keep(
-        self, turn: int | None = None, question: str | None = None, *, by: str = ""
+        self,
+        turn: int | None = None,
+        question: str | None = None,
+        *,
+        sql: str | None = None,
+        by: str = "",
     ) -> "VerifiedQuery":
-        """Write the question of a turn and the SQL that answered it into the knowledge folder, as
+        """Write the question of a turn and the SQL that answers it into the knowledge folder, as
         somebody (`by`) has checked both.
 
-        `turn`: None for the newest turn with a query that gave a result. `question`: other words
-        than the turn's own. Raises `InputError` if there is no such query, `ConfigError` if the
-        conversation has no knowledge folder, and `OSError` if the folder cannot be written.
+        `turn`: None for the newest turn with a query that gave a result; with `sql`, for the newest
+        turn. `question`: other words than the turn's own. `sql`: the SQL that should have run, if
+        another one ran; it is not run. Raises `InputError` if there is no such turn, and
+        `ConfigError` if the conversation has no knowledge folder or the folder cannot be written.
         """
         if self.knowledge is None:
             raise ConfigError(
                 "there is no knowledge folder: Conversation(..., knowledge=KnowledgeFolder(path))"
             )
-        asked, sql = self.kept_pair(turn)
+        if sql is None:
+            asked, kept_sql = self.kept_pair(turn)
+        else:
+            asked = question or question_of_turn(self.history(), turn)
+            kept_sql = sql
         today = datetime.now(UTC).date()
-        return self.knowledge.add_query(kept_query(question or asked, sql, by, today))
+        return self.knowledge.add_query(kept_query(question or asked, kept_sql, by, today))
 
     def kept_pair(self, turn: int | None = None) -> tuple[str, str]:
         """Return the question and the SQL that `keep` would write. Raises `InputError` if there is

@@ -36,10 +36,16 @@ def query_of_turn(messages: Sequence[BaseMessage], turn: int | None) -> tuple[st
     calls = chain.from_iterable(map(all_calls, of_turn))
     call_id = getattr(newest, "tool_call_id", "")
     sql = next((str(call["args"].get("sql", "")) for call in calls if call["id"] == call_id), "")
-    question = next(
-        (str(each.text) for each in messages if is_users(each) and turn_number(each) == number), ""
-    )
-    return question, sql
+    return question_of_turn(messages, number), sql
+
+
+def question_of_turn(messages: Sequence[BaseMessage], turn: int | None) -> str:
+    """Return the question of a turn, None: of the newest. Raises `InputError` if there is none."""
+    questions = [each for each in messages if is_users(each) and turn in (None, turn_number(each))]
+    if not questions:
+        raise InputError("there is no question to keep: ask one first, or name another turn")
+    number = turn_number(questions[-1])
+    return next(str(each.text) for each in questions if turn_number(each) == number)
 
 
 def kept_query(question: str, sql: str, by: str, day: date) -> VerifiedQuery:

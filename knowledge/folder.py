@@ -136,8 +136,7 @@ class KnowledgeFolder:
     def add_query(self, query: VerifiedQuery) -> VerifiedQuery:
         """Write a query's file, under a name that is free, and return it as written.
 
-        Raises `ConfigError` if the file could not be read again, and `OSError` if the folder cannot
-        be written.
+        Raises `ConfigError` if the file could not be read again, or cannot be written.
         """
         folder = self.path / QUERIES
         text = write_query(query)
@@ -147,7 +146,6 @@ class KnowledgeFolder:
             written = read_query(text, f"{QUERIES}/{name}{ENDING}")
             if isinstance(written, Problem):
                 raise ConfigError(f"the query is not kept: {written.message}")
-            folder.mkdir(parents=True, exist_ok=True)
             _write(folder / f"{name}{ENDING}", text)
         return written
 
@@ -165,7 +163,6 @@ class KnowledgeFolder:
             new = [problem for problem in read_glossary(text)[1] if problem not in old]
             if new:
                 raise ConfigError(str(new[0]))
-            self.path.mkdir(parents=True, exist_ok=True)
             _write(file, text)
 
     def remove(self, name: str) -> bool:
@@ -195,12 +192,18 @@ def _fingerprint(path: Path) -> Fingerprint:
 
 
 def _write(file: Path, text: str) -> None:
-    """Write a file whole or not at all."""
-    handle, temporary = tempfile.mkstemp(dir=file.parent, prefix=".longtable-")
+    """Write a file whole or not at all. Raises `ConfigError` if it cannot be written."""
     try:
-        with os.fdopen(handle, "w", encoding="utf-8") as stream:
-            stream.write(text)
-        Path(temporary).replace(file)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+        file.parent.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=file.parent, prefix=".longtable-")
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8") as stream:
+                stream.write(text)
+            Path(temporary).replace(file)
+        except BaseException:
+            Path(temporary).unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise ConfigError(
+            f"the knowledge folder cannot be written: {file}: {error.strerror}", name="knowledge"
+        ) from error

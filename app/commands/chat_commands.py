@@ -45,6 +45,7 @@ COMMANDS = (
     "unpin",
     "topics",
     "keep",
+    "correct",
     "usage",
     "model",
     "threads",
@@ -62,6 +63,7 @@ MOST_WORDS = {
     "table": 1,
     "pin": None,
     "keep": None,
+    "correct": None,
     "edit": None,
     "result": None,
 }
@@ -71,6 +73,7 @@ word; all other commands take none.
 CHOICES = {"compact": ("preview",), "reasoning": ("on", "off")}
 """The words of which each of these commands may take one."""
 CLIP_VIEW = 600
+YES = ("yes", "是")
 
 
 def completions(language: str) -> dict[str, str]:
@@ -94,6 +97,8 @@ class RunningChat(Protocol):
     screen: "Screen"
     session: "Session"
     runner: asyncio.Runner
+    correction: str
+    """SQL that ran for /correct and waits for the person's yes; "" without one."""
 
     def values(self) -> "State":
         """Return the thread's values; empty before the first turn."""
@@ -307,12 +312,32 @@ class Commands:
             return
         question, sql = self._wait(self.conversation.akept_pair())
         confirmed, _, own = words.partition(" ")
-        if confirmed.casefold() not in ("yes", "是"):
+        if confirmed.casefold() not in YES:
             self.screen.show("keep", Text(f"{clean_line(question)}\n{clean(sql)}"))
             self.screen.note("keep_this")
             return
         query = self._wait(self.conversation.akeep(question=own.strip() or None, by=getuser()))
         self.screen.note("knowledge_added", name=clean_line(query.place.file))
+
+    def _correct(self, words: str) -> None:
+        """Run the SQL that should have run, and keep it with the newest question when the person
+        says yes.
+        """
+        if not self._has_turns() or not self._has_argument(words, "correct"):
+            return
+        if words.casefold() not in YES:
+            result = self._wait(asyncio.to_thread(self.session.database.run, words))
+            self.chat.correction = words
+            width = make_console().width
+            shown = render.first_rows(shown_result(result), width, self.screen.language)
+            self.screen.show("correct", shown)
+            self.screen.note("correct_this")
+        elif self.chat.correction:
+            query = self._wait(self.conversation.akeep(sql=self.chat.correction, by=getuser()))
+            self.chat.correction = ""
+            self.screen.note("knowledge_added", name=clean_line(query.place.file))
+        else:
+            self.screen.complain(say("correct_what", self.screen.language))
 
     def _topics(self, _: str) -> None:
         topics = self._wait(self.conversation.atopics()) if self.chat.values() else []

@@ -134,6 +134,7 @@ class Chat:
         self.answering = answering
         """Whether more input can come, so that a person can answer a question of the turn."""
         self.approval: Approval | None = None
+        self.correction = ""
         self.runner = asyncio.Runner()
         self.stack = AsyncExitStack()
         self.session: Session

@@ -149,3 +149,25 @@ def test_entries_of_other_programs_are_imported_and_terms_exported(home: Home) -
     done = home.run("knowledge", "import", str(model), *other)
     assert done.stdout == "1 added, 0 left out\n"
     assert [each["name"] for each in known(home, *other)] == ["net take"]
+
+
+def test_the_sql_that_should_have_run_is_run_and_kept_after_a_yes(home: Home) -> None:
+    folder = home.folder / "taught"
+    folder.mkdir()
+    sql = "SELECT count(*) AS n FROM orders WHERE id > 1"
+    typed = f"How many orders are there?\n/correct\n/correct yes\n/correct {sql}\n/correct yes\n"
+    done = home.run("chat", "--knowledge", str(folder), stdin=typed.encode())
+    assert "/correct needs the SQL that should have run" in done.stdout + done.stderr
+    assert "29" in done.stdout
+    assert "added: queries/how_many_orders_are_there.sql" in done.stdout
+    assert sql in (folder / "queries" / "how_many_orders_are_there.sql").read_text()
+
+
+def test_sql_that_may_not_run_corrects_nothing(home: Home) -> None:
+    folder = home.folder / "taught"
+    folder.mkdir()
+    typed = b"How many orders are there?\n/correct DROP TABLE orders\n/correct yes\n"
+    done = home.run("chat", "--knowledge", str(folder), stdin=typed)
+    assert "added" not in done.stdout
+    assert not [*folder.iterdir()]
+    assert known(home, "--knowledge", str(folder)) == []
