@@ -12,6 +12,8 @@ if TYPE_CHECKING:  # one import a module: the names stand together as _HOMES has
     from longtable.base.context import Context as Context, RequestLimits as RequestLimits
     from longtable.base.errors import *  # noqa: F403
     from longtable.base.errors import ConfigError as ConfigError, LongtableError as LongtableError
+    from longtable.graph.ratings import Rating as Rating
+    from longtable.graph.ratings import ratings_of_threads as ratings_of_threads
     from longtable.graph.running.answers import Answer as Answer
     from longtable.store.records.archive_files import ArchiveFiles as ArchiveFiles
     from longtable.graph.wiring.build import build_graph as build_graph
@@ -119,6 +121,8 @@ _HOMES = {
     "open_conversation": "longtable.graph.opening",
     "open_persistence": "longtable.store.persistence",
     "prune_threads": "longtable.graph.pruning",
+    "Rating": "longtable.graph.ratings",
+    "ratings_of_threads": "longtable.graph.ratings",
     "read_prices": "longtable.graph.reports",
     "search_threads": "longtable.graph.thread_list",
     "usage_of_threads": "longtable.graph.reports",

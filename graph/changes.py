@@ -21,6 +21,7 @@ from longtable.base.errors import (
     UnknownMessageError,
     UnknownPinError,
 )
+from longtable.graph.ratings import RATE, checked_rating
 from longtable.graph.thread_state import Update, Values
 from longtable.memory.compaction.merging import unmerged
 from longtable.memory.counting.tokens import fingerprint
@@ -116,6 +117,14 @@ def _lacks_retired(thread: Thread) -> bool:
     """Return whether messages have retired that no compaction covers any more."""
     older = thread.live[0]
     return thread.archived > (older["count"] if older else 0)
+
+
+def rate(values: Values, turn: int, score: int, comment: str, time: str) -> tuple[None, Update]:
+    """Rate a turn's answer. A later rating of the turn takes the place of an earlier one. Raises
+    the errors of `checked_rating`.
+    """
+    fields = checked_rating(turn, turn_of(values).get("number", 0), score, comment)
+    return None, {"edits": [_edit(RATE, **fields, time=time)]}
 
 
 def pin(values: Values, text: str) -> tuple[Pin, Update]:

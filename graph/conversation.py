@@ -34,6 +34,7 @@ from longtable.graph.changes import TopicHistory
 from longtable.graph.compaction_preview import CompactionPreview
 from longtable.graph.export.thread_file import Form, chart_drawer, export_as
 from longtable.graph.kept_queries import kept_query, query_of_turn, question_of_turn
+from longtable.graph.ratings import Rating, Score, questions_of, ratings_in
 from longtable.graph.reports import ALL, audit_of
 from longtable.graph.running import turns
 from longtable.graph.running.answers import Answer, CompactionEvent, answer_of, compaction_of
@@ -448,6 +449,21 @@ class Conversation:
         """
         return query_of_turn(self.history(), turn)
 
+    def rate(self, turn: int, score: Score, comment: str = "") -> None:
+        """Say whether the answer of a turn was right (1) or wrong (-1), and why. The rating is kept
+        with the thread, and exported with it. A later one takes the place of an earlier one.
+
+        Raises `InputError` for a turn that is not there, another score, and a comment of more than
+        2,000 characters.
+        """
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        self._runner.change(lambda values: changes.rate(values, turn, score, comment, now))
+
+    def ratings(self) -> list[Rating]:
+        """Return the newest rating of each turn, in the order of the turns."""
+        thread = self._thread()
+        return ratings_in(thread.edits, questions_of(thread))
+
     # -- pins and exclusions -----------------------------------------------------------------------
 
     def pins(self) -> list[Pin]:
@@ -673,6 +689,8 @@ class Conversation:
     ahistory = a_from(history)
     aview = a_from(view)
     aundo = _a_from_locked(undo)
+    arate = a_from(rate)
+    aratings = a_from(ratings)
     akeep = a_from(keep)
     akept_pair = a_from(kept_pair)
     apins = a_from(pins)

@@ -430,6 +430,8 @@ def _concerns(edit: Edit, turn: int, length: int, records: set[str]) -> bool:
     match edit["op"]:
         case "pin":
             return int(edit["pin"].get("turn", 0)) <= turn
+        case "rate":
+            return int(edit.get("turn", 0)) <= turn
         case "unpin":  # by a person: without effect where there is nothing to take back
             return int(edit.get("turn", 0)) <= turn
         case "exclude":

@@ -14,7 +14,7 @@ from longtable.memory.messages.sent_messages import with_notes, with_sent_name, 
 from longtable.memory.pins.pins import IN_PASSING, Pin, PinEnd, with_ends
 from longtable.memory.records import Compaction, is_results, stored_ends, stored_pins
 
-EditOperation = Literal["pin", "unpin", "exclude", "include", "undo"]
+EditOperation = Literal["pin", "unpin", "exclude", "include", "undo", "rate"]
 
 
 class Edit(TypedDict):
@@ -35,6 +35,9 @@ class Edit(TypedDict):
     number: NotRequired[int]
     record: NotRequired[str]
     """Id of the compaction that is undone."""
+    score: NotRequired[int]
+    """Of a rated turn: 1 if its answer was right, -1 if it was wrong."""
+    comment: NotRequired[str]
     why: NotRequired[str]
     """Reason of an exclusion: "refused" if the model's provider refused the message."""
 

@@ -20,7 +20,7 @@ from longtable.app.commands.store_commands import (
     owner_options,
 )
 from longtable.app.commands.threads_cli import threads_app
-from longtable.app.console.streams import writing
+from longtable.app.console.streams import clean_line, writing
 from longtable.app.program import Config, Debug, RunOptions, Store, add_options
 from longtable.base.errors import ConfigError
 
@@ -44,6 +44,7 @@ def register(app: typer.Typer) -> None:
     for command in (usage, audit, result):
         app.command()(command)
     threads_app.command()(archive)
+    threads_app.command()(ratings)
 
 
 @add_options(all_owner_options)
@@ -136,6 +137,27 @@ def audit(
             rows.append([entry.time, thread_id, *speaker, *_audit_row(entry)])
         opened.screen.listing(
             "audit", lambda: render.listing(columns, rows, numeric=2), records, empty="no_queries"
+        )
+
+
+@add_options(all_owner_options)
+def ratings(ctx: typer.Context, options: Scope) -> None:
+    """Show what people said of the answers: right or wrong, and why."""
+    with open_store(ctx, options.run) as opened:
+        from longtable.app.console import render
+        from longtable.graph.ratings import ratings_of_threads
+
+        found = ratings_of_threads(
+            opened.persistence, on_damaged=opened.report_damaged, **options.whose
+        )
+        records = [{"thread": thread, **asdict(rating)} for thread, rating in found]
+        columns = ("time", "thread", "turn", "score", "question", "comment")
+        rows: list[list[str]] = []
+        for record in records:
+            texts = [clean_line(str(record[name]), SHOWN_SQL) for name in columns]
+            rows.append(texts)
+        opened.screen.listing(
+            "ratings", lambda: render.listing(columns, rows), records, empty="no_ratings"
         )
 
 

@@ -354,3 +354,8 @@ def test_an_ending_of_no_form_is_refused_unless_the_form_is_said(
     assert not file.exists()
     assert home.run("threads", "export", "e", "-o", str(file), "--format", "jsonl").returncode == 0
     assert file.read_text().startswith('{"')
+
+
+def test_ratings_are_listed_and_without_one_it_says_so(home: Home) -> None:
+    assert "No answer was rated yet." in home.run("threads", "ratings").stdout
+    assert home.events("threads", "ratings") == []
