@@ -125,6 +125,8 @@ def test_a_thread_is_read_and_exported_whole_by_its_owner_only(server: str) -> N
     assert (first["thread"], first["verdict"]) == (thread_id, "run")
     assert thread_id in {entry["thread"] for entry in get(server, "audit")["audit"]}
     assert get(server, f"{place}/pins") == {"pins": [], "next": None}
+    assert get(server, f"{place}/ratings") == {"ratings": [], "next": None}
+    assert get(server, "knowledge") == {"knowledge": [], "next": None}
     exported = get(server, f"{place}/export").text.splitlines()
     assert json.loads(exported[0])["thread_id"] == thread_id
     assert "How many orders are there?" in get(server, f"{place}/export", form="markdown").text
