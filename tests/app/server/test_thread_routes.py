@@ -193,7 +193,7 @@ def test_each_route_refuses_a_thread_of_another_owner_and_lists_nothing_of_it(se
             )
             assert answer.status_code in (200, 404), (method, path, answer.text)
         assert found == [True, True, False][: len(found)] or path.endswith(
-            ("/projects", "/usage")
+            ("/projects", "/usage", "/knowledge")
         ), (method, path, found)
     assert get(server, f"threads/{thread_id}/history", owners[2])["total"] > 1
 
@@ -237,7 +237,7 @@ def test_every_route_with_pages_refuses_one_that_cannot_be_and_says_what_is_want
                 assert refused.json()["error"]["message"] == f"{name}= must be {least} … {most}."
         last = get(server, path.removeprefix("/longtable/"), offset=1_001, q="orders")
         assert (last["next"], next(iter(last.values()))) == (None, []), path
-    assert paged == 12
+    assert paged == 14
 
 
 def test_an_id_that_names_no_thread_finds_none(server: str) -> None:
