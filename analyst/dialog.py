@@ -4,9 +4,9 @@ remembered between calls.
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain
+from itertools import chain, takewhile
 from operator import itemgetter
 from typing import Any
 
@@ -18,7 +18,9 @@ from longtable.analyst.links import Match, name_meanings, texts_to_look_up
 from longtable.analyst.query import Query, read_sql, write_sql
 from longtable.analyst.reading import Reading, goes_on, is_fragment, operations_in, read_question
 from longtable.analyst.schema import Catalog, read_catalog
+from longtable.base.words import fold
 from longtable.memory.compaction.ledger import LedgerLine, ledger_in
+from longtable.memory.materials import PASSED_ID
 from longtable.memory.summary.summary_text import Finding, findings_in
 
 MOST_CHARACTERS = 600
@@ -38,6 +40,8 @@ _DESCRIBE_AT_ONCE = 20
 _PEEK = 100
 _TOO_LARGE = ("too_many_rows", "result_too_large")
 _MEMORY = "<memory>"
+_BLOCKS = re.compile(r"\n\n(?=-- )")
+_PARAMETER = re.compile(r"(?<![:\w]):[^\W\d]\w*")
 _RUN = re.compile(r"([^\w\s])\1{3,}|(\s)\s{3,}")
 
 
@@ -80,6 +84,8 @@ class View:
     queries: tuple[LedgerLine, ...] = ()
     """The queries that ran in compacted rounds, oldest first."""
     folded: bool = False
+    checked: Mapping[str, str] = field(default_factory=dict)
+    """SQL that the owner of the data checked, by its question, folded."""
     card: str = ""
     """The system prompt up to the memory block, if earlier rounds were compacted; otherwise "".
     Without a compaction, the tools' own answers are still in the view.
@@ -120,10 +126,13 @@ def read_view(messages: Sequence[BaseMessage]) -> View:
     }
     turns: list[Turn] = []
     memory: list[str] = []
+    checked: dict[str, str] = {}
     for message in messages:
         text = str(message.text)
         if isinstance(message, SystemMessage) or text.lstrip().startswith(_MEMORY):
             memory.append(text)
+        elif str(message.id or "").startswith(PASSED_ID):
+            checked |= checked_queries(text)
         elif isinstance(message, HumanMessage):
             turns.append(
                 Turn(
@@ -149,8 +158,27 @@ def read_view(messages: Sequence[BaseMessage]) -> View:
         tuple(findings_in(joined)),
         tuple(ledger_in(joined)),
         folded,
+        checked,
         card,
     )
+
+
+def checked_queries(material: str) -> dict[str, str]:
+    """Return the queries in the material of a knowledge folder, by each of their questions, folded.
+    Queries with parameters are left out: nobody fills them in.
+    """
+    found: dict[str, str] = {}
+    for block in _BLOCKS.split(material)[1:]:
+        lines = block.splitlines()
+        questions = [line.removeprefix("-- ") for line in takewhile(_is_comment, lines)]
+        sql = "\n".join(lines[len(questions) :]).strip()
+        if sql and not _PARAMETER.search(sql):
+            found |= {fold(question): sql for question in questions}
+    return found
+
+
+def _is_comment(line: str) -> bool:
+    return line.startswith("-- ")
 
 
 def _result(name: str, args: dict[str, Any], answer: ToolMessage | None) -> ToolResult:
@@ -271,6 +299,8 @@ def _decide(view: View, language: str, tools: frozenset[str]) -> Decision:
         return _recalled(view, kind, language, tools)
     if (done := _finished(view, language)) is not None:
         return done
+    if sql := view.checked.get(fold(question)):
+        return (Call("run_sql", {"sql": sql}),)
     catalog = catalog_in(view)
     if catalog is None or (catalog.carded and kind in ("help", "tables", "describe")):
         _stop_at(view.now.of("list_tables"), 2)

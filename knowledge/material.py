@@ -1,5 +1,6 @@
 """What a call is given of the knowledge: terms that the question names, rules, verified queries."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -10,6 +11,7 @@ MOST_QUERIES = 5
 """Queries that go with a call."""
 MOST_CHARS = 8_000
 """Characters of all that goes with a call, the rules included."""
+_GAP = re.compile(r"\n\s*\n(?=[ \t]*--)")
 FOUND = 0.35
 """Share of the best query's score that another one needs."""
 
@@ -81,7 +83,9 @@ def term_line(term: Term) -> str:
 
 def query_text(query: VerifiedQuery) -> str:
     """Return a verified query with its questions as comments."""
-    return "\n".join([*(f"-- {_one_line(text)}" for text in query.questions), query.sql])
+    # A blank line before a comment would look like the end of the query.
+    sql = _GAP.sub("\n", query.sql)
+    return "\n".join([*(f"-- {_one_line(text)}" for text in query.questions), sql])
 
 
 def _one_line(text: str) -> str:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 
+from longtable.analyst.model import BuiltInAnalyst
 from longtable.graph import (
     ConfigError,
     Context,
@@ -278,3 +279,38 @@ def test_without_a_folder_or_a_query_nothing_is_kept(server: ModelServer, folder
     conversation.knowledge = KnowledgeFolder(folder)
     with pytest.raises(LongtableError, match="no turn of this thread ran a query"):
         conversation.keep()
+
+
+# -- the built-in analyst --------------------------------------------------------------------------
+
+
+def analysed(folder: Path, shop: Database) -> Conversation:
+    graph = build_graph(model=BuiltInAnalyst(), database=shop, hooks=[KnowledgeFolder(folder)])
+    return Conversation(graph.compile(checkpointer=InMemorySaver()), "t")
+
+
+@pytest.mark.parametrize("question", ["who are OUR whales?", "大客户是谁"])
+def test_the_built_in_analyst_runs_a_checked_query_of_the_questions_words(
+    folder: Path, shop: Database, question: str
+) -> None:
+    (folder / "queries" / "whales.sql").write_text(
+        "-- question: Who are our whales?\n-- also: 大客户是谁\n"
+        "SELECT name FROM products\n\n-- the large ones\nWHERE sold > 10"
+    )
+    answer = analysed(folder, shop).ask(question)
+    assert "ink" in answer.text
+    assert "pen" not in answer.text
+    assert [query["query"] for query in answer.verified] == ["whales"]
+
+
+def test_the_built_in_analyst_fills_in_no_parameter(folder: Path, shop: Database) -> None:
+    (folder / "queries" / "whales.sql").write_text(
+        "-- question: Who are our whales?\nSELECT name FROM products WHERE sold > :most"
+    )
+    assert analysed(folder, shop).ask("Who are our whales?").queries == []
+
+
+def test_material_is_no_question_to_the_built_in_analyst(folder: Path, shop: Database) -> None:
+    conversation = analysed(folder, shop)
+    assert "2 products" in conversation.ask("How many products are there?").text
+    assert "1 product" in conversation.ask("and with name pen?").text
