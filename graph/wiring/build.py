@@ -32,7 +32,6 @@ from longtable.graph.wiring.build_options import (
 )
 from longtable.graph.wiring.call_setup import ConfigSource
 from longtable.graph.wiring.editing import Editable
-from longtable.graph.wiring.knowledge_provider import KnowledgeProvider
 from longtable.graph.wiring.step import Counting, Node, Step
 from longtable.knowledge.knowledge_hook import examples_tool
 from longtable.memory.compaction.compaction import Strategy
@@ -74,6 +73,8 @@ from longtable.tools.sql.verdict import CostThresholds
 from longtable.tools.toolset import database_tools
 
 if TYPE_CHECKING:
+    from longtable.graph.wiring.knowledge_provider import KnowledgeProvider
+    from longtable.knowledge.folder import KnowledgeFolder
     from longtable.tools.results.result_store import ResultStore
 
 ConversationGraph = StateGraph[State, Context, Input, State]
@@ -168,11 +169,20 @@ def build_graph(
         offer=_offer(model, [*taught, *tools], database, results, memory_tools, team),
         results=results,
         hooks=by_kind,
-        knowledge=KnowledgeProvider(folder, database) if folder else None,
+        knowledge=_knowledge_provider(folder, database) if folder else None,
         limits=limits,
         clock=clock,
     )
     return _wired(operator or Context(), _nodes(parts))
+
+
+def _knowledge_provider(
+    folder: "KnowledgeFolder", database: Database | None
+) -> "KnowledgeProvider":
+    # It loads the parser, which a process without a knowledge folder does not need.
+    from longtable.graph.wiring.knowledge_provider import KnowledgeProvider
+
+    return KnowledgeProvider(folder, database)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -195,7 +205,7 @@ class _Parts:
     offer: ToolOffer
     results: "ResultStore | None"
     hooks: Hooks
-    knowledge: KnowledgeProvider | None
+    knowledge: "KnowledgeProvider | None"
     limits: Limits
     clock: Callable[[], datetime]
     indexes: Indexes = field(default_factory=Indexes)

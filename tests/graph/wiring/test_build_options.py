@@ -52,7 +52,10 @@ def test_hooks_are_told_apart_by_what_they_are(tmp_path: Path) -> None:
     ("hooks", "said"),
     [
         ([3], "found int"),
-        ([Footer(lambda *_: ""), Footer(lambda *_: "")], "at most one ArchiveFiles and one Footer"),
+        (
+            [Footer(lambda *_: ""), Footer(lambda *_: "")],
+            "at most one ArchiveFiles, one Footer and one KnowledgeFolder",
+        ),
         (
             [ContextProvider(name="a", provide=lambda _: "")] * 2,
             "two context providers share a name: a, a",
