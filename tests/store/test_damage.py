@@ -109,6 +109,8 @@ def damage(
             f"SELECT rowid, typeof({column}), CAST({column} AS BLOB) FROM {table} WHERE {where}"
             " ORDER BY rowid DESC LIMIT 1"
         ).fetchall()
+        if cell[at : at + len(to)] == to:  # as random bytes may be
+            to = bytes(byte ^ 0xFF for byte in to)
         changed = cell[:at] + to + cell[at + len(to) :]
         connection.execute(
             f"UPDATE {table} SET {column} = CAST(? AS {kind}) WHERE rowid = ?", (changed, row)
