@@ -433,7 +433,8 @@ class Conversation:
         """
         if self.knowledge is None:
             raise ConfigError(
-                "there is no knowledge folder: Conversation(..., knowledge=KnowledgeFolder(path))"
+                "there is no knowledge folder: name one with --knowledge FOLDER, or in Python as"
+                " Conversation(..., knowledge=KnowledgeFolder(path))"
             )
         if sql is None:
             asked, kept_sql = self.kept_pair(turn)

@@ -3,21 +3,37 @@
 import os
 import stat
 import tempfile
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Lock
+from typing import Any
 
 from longtable.base.errors import ConfigError
-from longtable.knowledge.entries import Knowledge, Place, Problem, Term, VerifiedQuery
+from longtable.knowledge.entries import (
+    Knowledge,
+    Place,
+    Problem,
+    Term,
+    VerifiedQuery,
+    without_doubles,
+)
 from longtable.knowledge.glossary import FILE as GLOSSARY
-from longtable.knowledge.glossary import read_glossary, write_glossary
+from longtable.knowledge.glossary import read_glossary, without_table, write_glossary
 from longtable.knowledge.material import MOST_QUERIES, Found, fitting
 from longtable.knowledge.query_files import ENDING, name_for, read_query, write_query
 from longtable.knowledge.query_files import FOLDER as QUERIES
 from longtable.knowledge.query_search import QuerySearch
 
+fcntl: Any
+try:
+    import fcntl
+except ImportError:  # Windows: one person writes there
+    fcntl = None
+
 RULES = "rules.md"
+LOCK = ".lock"
+FILE_MODE = 0o644
 MOST_FILE_BYTES = 1_000_000
 MOST_RULES_CHARS = 4_000
 """The rules go with every call, whole."""
@@ -43,7 +59,7 @@ def read_folder(path: Path) -> Knowledge:
     queries: list[VerifiedQuery] = []
     for file in _files(path):
         name = file.relative_to(path).as_posix()
-        text = _text(file, name)
+        text = _text(file, name, path)
         if isinstance(text, Problem):
             problems.append(text)
         elif name == GLOSSARY:
@@ -79,10 +95,12 @@ def _files(path: Path) -> Iterator[Path]:
         yield from sorted((path / QUERIES).glob(f"*{ENDING}"))
 
 
-def _text(file: Path, name: str) -> str | Problem:
+def _text(file: Path, name: str, folder: Path) -> str | Problem:
     """Return the text of a file, or why it cannot be read."""
     try:
         about = file.stat()
+        if not file.resolve().is_relative_to(folder.resolve()):
+            return Problem(Place(name), "this leads out of the folder")
         if not stat.S_ISREG(about.st_mode):
             return Problem(Place(name), "this is no file")
         if about.st_size > MOST_FILE_BYTES:
@@ -140,7 +158,7 @@ class KnowledgeFolder:
         """
         folder = self.path / QUERIES
         text = write_query(query)
-        with self._lock:
+        with _writing(self.path):
             taken = {file.stem for file in folder.glob(f"*{ENDING}")}
             name = name_for(query.name or query.question, taken)
             written = read_query(text, f"{QUERIES}/{name}{ENDING}")
@@ -152,33 +170,84 @@ class KnowledgeFolder:
     def add_term(self, term: Term) -> None:
         """Write a term below the others of the glossary.
 
-        Raises `ConfigError` if it is no term, or has a name that another one has.
+        Raises `ConfigError` if it is no term, has a name of another one, or cannot be written.
         """
-        with self._lock:
+        problems = self.add_terms([term])
+        if problems:
+            raise ConfigError(str(problems[0]))
+
+    def add_terms(self, terms: Sequence[Term]) -> list[Problem]:
+        """Write the terms that fit below those of the glossary, and return why others do not.
+
+        Raises `ConfigError` if the glossary has a mistake, or cannot be written.
+        """
+        with _writing(self.path):
             file = self.path / GLOSSARY
-            before = file.read_text(encoding="utf-8-sig") if file.exists() else ""
-            added = write_glossary([term])
-            text = f"{before.rstrip()}\n\n{added}" if before.strip() else added
-            old = read_glossary(before)[1]
-            new = [problem for problem in read_glossary(text)[1] if problem not in old]
-            if new:
-                raise ConfigError(str(new[0]))
-            _write(file, text)
+            before = self._glossary(file)
+            known, _ = read_glossary(before)
+            added = write_glossary(terms) if terms else ""
+            sound, problems = read_glossary(added)
+            kept, doubles = without_doubles([*known, *sound])
+            fresh = kept[len(known) :]
+            if fresh:
+                parts = [before.rstrip(), write_glossary(fresh)]
+                _write(file, "\n\n".join(filter(None, parts)))
+        return [*problems, *doubles]
 
     def remove(self, name: str) -> bool:
-        """Delete the query of this name, or the term. Return False if there is none."""
+        """Delete the query of this name, or the term. Return False if there is none. What else
+        stands in the glossary stays as it is.
+
+        Raises `ConfigError` if the glossary has a mistake, or cannot be written.
+        """
         knowledge = self.current()
         for query in knowledge.queries:
             if query.name == name:
-                (self.path / query.place.file).unlink()
+                (self.path / query.place.file).unlink(missing_ok=True)
                 return True
-        kept = [term for term in knowledge.terms if name not in term.names]
-        if len(kept) == len(knowledge.terms):
-            return False
-        if any(problem.place.file == GLOSSARY for problem in knowledge.problems):
-            raise ConfigError(f"mend {GLOSSARY} first: {knowledge.problems[0]}")
-        _write(self.path / GLOSSARY, write_glossary(kept))
+        with _writing(self.path):
+            file = self.path / GLOSSARY
+            text = self._glossary(file)
+            term = next((term for term in read_glossary(text)[0] if term.term == name), None)
+            if term is None:
+                return False
+            _write(file, without_table(text, term.place.line))
         return True
+
+    def _glossary(self, file: Path) -> str:
+        """Return the text of the glossary.
+
+        Raises `ConfigError` if it has a mistake: what is written below might not be read.
+        """
+        if not file.exists():
+            return ""
+        text = _text(file, GLOSSARY, self.path)
+        problems = [text] if isinstance(text, Problem) else read_glossary(text)[1]
+        if isinstance(text, Problem) or problems:
+            raise ConfigError(f"mend {GLOSSARY} first: {problems[0]}")
+        return text
+
+
+@contextmanager
+def _writing(folder: Path) -> Iterator[None]:
+    """Let one writer at a time change a folder, whichever process it is in. Raises `ConfigError` if
+    the folder cannot be written.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = (folder / LOCK).open("a")
+    except OSError as error:
+        raise _unwritable(folder, error) from error
+    with lock:
+        if fcntl is not None:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _unwritable(path: Path, error: OSError) -> ConfigError:
+    return ConfigError(
+        f"the knowledge folder cannot be written: {path}: {error.strerror}", name="knowledge"
+    )
 
 
 def _fingerprint(path: Path) -> Fingerprint:
@@ -192,18 +261,25 @@ def _fingerprint(path: Path) -> Fingerprint:
 
 
 def _write(file: Path, text: str) -> None:
-    """Write a file whole or not at all. Raises `ConfigError` if it cannot be written."""
+    """Write a file whole or not at all. Raises `ConfigError` if it cannot be written, or would be
+    too large to be read.
+    """
+    data = text.encode("utf-8", "replace")
+    if len(data) > MOST_FILE_BYTES:
+        raise ConfigError(
+            f"{file.name} may have {MOST_FILE_BYTES:,} bytes, and would have {len(data):,}"
+        )
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
+        mode = stat.S_IMODE(file.stat().st_mode) if file.exists() else FILE_MODE
         handle, temporary = tempfile.mkstemp(dir=file.parent, prefix=".longtable-")
         try:
-            with os.fdopen(handle, "w", encoding="utf-8") as stream:
-                stream.write(text)
+            with os.fdopen(handle, "wb") as stream:
+                stream.write(data)
+            Path(temporary).chmod(mode)
             Path(temporary).replace(file)
         except BaseException:
             Path(temporary).unlink(missing_ok=True)
             raise
     except OSError as error:
-        raise ConfigError(
-            f"the knowledge folder cannot be written: {file}: {error.strerror}", name="knowledge"
-        ) from error
+        raise _unwritable(file, error) from error

@@ -65,6 +65,23 @@ def write_glossary(terms: Sequence[Term]) -> str:
     return "\n\n".join(tables) + "\n"
 
 
+def without_table(text: str, line: int) -> str:
+    """Return a glossary without the table that begins in a line, counted from 1. Comments above the
+    next table stay.
+    """
+    lines = text.splitlines(keepends=True)
+    end = line
+    while end < len(lines) and not _HEADER.match(lines[end]):
+        end += 1
+    while end < len(lines) and end > line and _is_aside(lines[end - 1]):
+        end -= 1
+    return "".join([*lines[: line - 1], *lines[end:]])
+
+
+def _is_aside(line: str) -> bool:
+    return not line.strip() or line.lstrip().startswith("#")
+
+
 def _quoted(text: str) -> str:
     # JSON's strings are TOML's, except that TOML wants DEL escaped.
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -4,13 +4,17 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from longtable.base.words import is_han
 from longtable.knowledge.entries import Term, VerifiedQuery
 from longtable.knowledge.query_search import FoundQuery
 
 MOST_QUERIES = 5
 """Queries that go with a call."""
 MOST_CHARS = 8_000
-"""Characters of all that goes with a call, the rules included."""
+"""Characters of all that goes with a call, the rules included. A Chinese character counts as
+`HAN_CHARS`, because it takes as many tokens.
+"""
+HAN_CHARS = 3
 _GAP = re.compile(r"\n\s*\n(?=[ \t]*--)")
 FOUND = 0.35
 """Share of the best query's score that another one needs."""
@@ -39,22 +43,27 @@ def fitting(
 
     Queries that fit far worse than the best one are left out.
     """
-    room = most_chars - len(rules)
+    room = most_chars - _size(rules)
     kept_terms: list[Term] = []
     for term in terms:
-        room -= len(term_line(term))
-        if room >= 0:
+        size = _size(term_line(term))
+        if size <= room:
+            room -= size
             kept_terms.append(term)
     kept_queries: list[VerifiedQuery] = []
     best = max((found.score for found in queries), default=0.0)
     for found in queries[:MOST_QUERIES]:
         if found.score < FOUND * best:
             continue
-        size = len(query_text(found.query))
+        size = _size(query_text(found.query))
         if size <= room:
             room -= size
             kept_queries.append(found.query)
     return Found(kept_terms, rules, kept_queries)
+
+
+def _size(text: str) -> int:
+    return len(text) + (HAN_CHARS - 1) * sum(map(is_han, text))
 
 
 def material_text(found: Found) -> str:

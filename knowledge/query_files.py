@@ -81,7 +81,17 @@ def write_query(query: VerifiedQuery) -> str:
         lines.append(f"-- checked by: {_one_line(query.checked_by)}")
     if query.checked_on:
         lines.append(f"-- checked on: {query.checked_on}")
-    return "\n".join([*lines, query.sql.strip()]) + "\n"
+    return "\n".join([*lines, bare_sql(query.sql)]) + "\n"
+
+
+def bare_sql(sql: str) -> str:
+    """Return SQL without the comments and blank lines above it, which would be read as the head of
+    the file: who checked it, and what it answers.
+    """
+    lines = sql.strip().splitlines()
+    while lines and (not lines[0].strip() or lines[0].strip()[:2] == "--"):
+        lines.pop(0)
+    return "\n".join(lines).strip()
 
 
 def name_for(question: str, taken: Collection[str] = ()) -> str:

@@ -8,8 +8,8 @@ from sqlglot import Token, TokenType
 from longtable.knowledge.entries import VerifiedQuery
 from longtable.tools.sql.parsing import RefusedError, tokens_of
 
-ANY = "?"
-"""Stands for each value in the shape of a query."""
+ANY = "\0value"
+"""Stands for each value in the shape of a query; no text of a query equals it."""
 _VALUES = {TokenType.NUMBER, TokenType.STRING}
 _OPERANDS = {
     *_VALUES,
@@ -18,72 +18,101 @@ _OPERANDS = {
     TokenType.R_PAREN,
     TokenType.R_BRACKET,
 }
-"""After one of these a minus subtracts; elsewhere it belongs to the number behind it."""
+"""After one of these a minus subtracts and a colon slices; elsewhere a minus belongs to the number
+behind it, and a colon begins a parameter."""
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A parameter in a query, such as `:month`."""
+
+    name: str
+
+
+Value = str | Parameter
 
 
 @dataclass(frozen=True)
 class Shape:
-    """A query's words, in lower case, with `ANY` in place of each value."""
+    """A query's words, with `ANY` in place of each value. Words without quotes are in lower case;
+    whatever stands in quotes is as it was written.
+    """
 
     words: tuple[str, ...]
-    values: tuple[str | None, ...]
-    """The values in their order; None for a parameter."""
+    values: tuple[Value, ...]
 
-    def allows(self, values: Sequence[str | None]) -> bool:
-        """Return whether these values are the query's own, but for its parameters."""
-        return all(own in (None, value) for own, value in zip(self.values, values, strict=True))
+    def allows(self, values: Sequence[Value]) -> bool:
+        """Return whether these values are the query's own, but for its parameters. A parameter that
+        stands there twice has one value.
+        """
+        filled: dict[str, Value] = {}
+        for own, value in zip(self.values, values, strict=True):
+            if isinstance(own, Parameter):
+                own = filled.setdefault(own.name, value)
+            if own != value:
+                return False
+        return True
 
 
 def shape_of(sql: str, dialect: str) -> Shape:
-    """Return the shape of a query. Case, blanks, comments and a semicolon at the end do not count.
+    """Return the shape of a query. The case of words, blanks, comments and a semicolon at the end
+    do not count.
 
     Raises `RefusedError` for SQL that cannot be split into words.
     """
     words: list[str] = []
-    values: list[str | None] = []
-    for word, value, is_value in _words(tokens_of(sql, dialect)):
-        words.append(ANY if is_value else word)
-        if is_value:
-            values.append(value)
+    values: list[Value] = []
+    for word in _words(sql, tokens_of(sql, dialect)):
+        if isinstance(word, _ValueWord):
+            words.append(ANY)
+            values.append(word.value)
+        else:
+            words.append(word)
     while words and words[-1] == ";":
         words.pop()
     return Shape(tuple(words), tuple(values))
 
 
-def _words(tokens: Sequence[Token]) -> Iterator[tuple[str, str | None, bool]]:
-    """Yield each word of a query as its text, its value (None for a parameter), and whether it is a
-    value at all.
-    """
+@dataclass(frozen=True)
+class _ValueWord:
+    """A word that is a value."""
+
+    value: Value
+
+
+def _words(sql: str, tokens: Sequence[Token]) -> Iterator["str | _ValueWord"]:
+    """Yield each word of a query."""
     place = 0
     while place < len(tokens):
         token = tokens[place]
-        following = tokens[place + 1] if place + 1 < len(tokens) else None
-        if _is_parameter(token, following):
-            yield ANY, None, True
+        written = sql[token.start : token.end + 1]
+        if _is_parameter(tokens, place):
+            yield _ValueWord(Parameter(tokens[place + 1].text))
             place += 2
-            continue
-        if following is not None and _is_sign(tokens, place):
-            yield ANY, f"-{following.text}", True
+        elif _is_sign(tokens, place):
+            yield _ValueWord(f"-{tokens[place + 1].text}")
             place += 2
-            continue
-        kind = "text" if token.token_type == TokenType.STRING else ""
-        is_value = token.token_type in _VALUES
-        yield token.text.casefold(), f"{kind}{token.text}" if is_value else "", is_value
-        place += 1
+        else:
+            is_plain = written == token.text
+            word = written.casefold() if is_plain else written
+            yield _ValueWord(written) if token.token_type in _VALUES else word
+            place += 1
 
 
-def _is_parameter(token: Token, following: Token | None) -> bool:
-    return (
-        token.token_type == TokenType.COLON
-        and following is not None
-        and following.start == token.end + 1
-        and following.text.isidentifier()
-    )
+def _is_parameter(tokens: Sequence[Token], place: int) -> bool:
+    """Return whether a colon begins a parameter, and not a slice or a field's value."""
+    if tokens[place].token_type != TokenType.COLON or place + 1 == len(tokens):
+        return False
+    following = tokens[place + 1]
+    if following.start != tokens[place].end + 1 or not following.text.isidentifier():
+        return False
+    before = tokens[place - 1].token_type if place else None
+    return before not in {*_OPERANDS, TokenType.L_BRACKET}
 
 
 def _is_sign(tokens: Sequence[Token], place: int) -> bool:
     """Return whether a minus belongs to the number behind it."""
-    if tokens[place].token_type != TokenType.DASH:
+    if tokens[place].token_type != TokenType.DASH or place + 1 == len(tokens):
         return False
     if tokens[place + 1].token_type != TokenType.NUMBER:
         return False
@@ -93,13 +122,8 @@ def _is_sign(tokens: Sequence[Token], place: int) -> bool:
 def parameters_of(sql: str, dialect: str) -> list[str]:
     """Return the names of a query's parameters, each once. Raises `RefusedError` as `shape_of`."""
     tokens = tokens_of(sql, dialect)
-    pairs = zip(tokens, [*tokens[1:], None], strict=True)
-    names = [
-        following.text
-        for token, following in pairs
-        if following and _is_parameter(token, following)
-    ]
-    return [*dict.fromkeys(names)]
+    places = [place for place in range(len(tokens)) if _is_parameter(tokens, place)]
+    return [*dict.fromkeys(tokens[place + 1].text for place in places)]
 
 
 def with_nulls(sql: str, dialect: str) -> str:
@@ -107,10 +131,10 @@ def with_nulls(sql: str, dialect: str) -> str:
     tokens = tokens_of(sql, dialect)
     parts: list[str] = []
     start = 0
-    for token, following in zip(tokens, [*tokens[1:], None], strict=True):
-        if following and _is_parameter(token, following):
-            parts += [sql[start : token.start], "NULL"]
-            start = following.end + 1
+    for place in range(len(tokens)):
+        if _is_parameter(tokens, place):
+            parts += [sql[start : tokens[place].start], "NULL"]
+            start = tokens[place + 1].end + 1
     return "".join([*parts, sql[start:]])
 
 

@@ -98,7 +98,9 @@ class RunningChat(Protocol):
     session: "Session"
     runner: asyncio.Runner
     correction: str
-    """SQL that ran for /correct and waits for the person's yes; "" without one."""
+    """SQL that ran for /correct since the newest question and waits for a yes; "" without one."""
+    shown_pair: tuple[str, str]
+    """The question and the SQL that /keep showed last."""
 
     def values(self) -> "State":
         """Return the thread's values; empty before the first turn."""
@@ -308,22 +310,27 @@ class Commands:
         """Show the pair that would be kept; keep it when the person says yes, in their own words if
         there are any after it.
         """
-        if not self._has_turns():
+        if not self._has_folder() or not self._has_turns():
             return
-        question, sql = self._wait(self.conversation.akept_pair())
+        pair = self._wait(self.conversation.akept_pair())
         confirmed, _, own = words.partition(" ")
-        if confirmed.casefold() not in YES:
+        if confirmed.casefold() not in YES or self.chat.shown_pair != pair:
+            self.chat.shown_pair = pair
+            question, sql = pair
             self.screen.show("keep", Text(f"{clean_line(question)}\n{clean(sql)}"))
             self.screen.note("keep_this")
             return
-        query = self._wait(self.conversation.akeep(question=own.strip() or None, by=getuser()))
+        query = self._wait(self.conversation.akeep(question=own.strip() or None, by=_user()))
+        self.chat.shown_pair = ("", "")
         self.screen.note("knowledge_added", name=clean_line(query.place.file))
 
     def _correct(self, words: str) -> None:
         """Run the SQL that should have run, and keep it with the newest question when the person
         says yes.
         """
-        if not self._has_turns() or not self._has_argument(words, "correct"):
+        if not self._has_folder() or not self._has_turns():
+            return
+        if not self._has_argument(words, "correct"):
             return
         if words.casefold() not in YES:
             result = self._wait(asyncio.to_thread(self.session.database.run, words))
@@ -333,7 +340,7 @@ class Commands:
             self.screen.show("correct", shown)
             self.screen.note("correct_this")
         elif self.chat.correction:
-            query = self._wait(self.conversation.akeep(sql=self.chat.correction, by=getuser()))
+            query = self._wait(self.conversation.akeep(sql=self.chat.correction, by=_user()))
             self.chat.correction = ""
             self.screen.note("knowledge_added", name=clean_line(query.place.file))
         else:
@@ -441,11 +448,25 @@ class Commands:
             self.screen.note("no_history")
         return has_turns
 
+    def _has_folder(self) -> bool:
+        """Return whether the chat has a knowledge folder. If it has none, tell the person."""
+        if self.session.knowledge is None:
+            self.screen.complain(say("no_folder", self.screen.language))
+        return self.session.knowledge is not None
+
     def _has_argument(self, argument: str, command: str) -> bool:
         """Return whether a command has its argument. If not, tell the person what is missing."""
         if not argument:
             self.screen.complain(say(f"{command}_what", self.screen.language))
         return bool(argument)
+
+
+def _user() -> str:
+    """Return the name of the person's account, "" if the machine has none for it."""
+    try:
+        return getuser()
+    except (KeyError, OSError):
+        return ""
 
 
 def _message_ids(argument: str, history: "Sequence[BaseMessage]") -> list[str]:

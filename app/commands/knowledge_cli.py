@@ -168,18 +168,27 @@ def import_(
 
         found = read_file(file)
         problems = [str(problem) for problem in found.problems]
-        added = 0
-        for term in found.terms:
-            added += _added(partial(folder.add_term, term), term.term, problems)
-        if found.queries:
-            with _checking(folder, settings) as fault_of:
-                for query in found.queries:
-                    if fault := fault_of(query):
-                        problems.append(f"{query.question}: {fault}")
-                    else:
-                        added += _added(partial(folder.add_query, query), query.name, problems)
+        refused = folder.add_terms(found.terms)
+        problems += [str(problem) for problem in refused]
+        added = len(found.terms) - len(refused)
+        with _checking(folder, settings) as fault_of:
+            for query in _new(found.queries, folder):
+                if fault := fault_of(query):
+                    problems.append(f"{query.question}: {fault}")
+                else:
+                    added += _added(partial(folder.add_query, query), query.name, problems)
         _tell_problems(screen, problems)
         screen.note("knowledge_imported", added=f"{added:,}", wrong=f"{len(problems):,}")
+        if problems and not added:
+            raise typer.Exit(1)
+
+
+def _new(queries: "Sequence[VerifiedQuery]", folder: "KnowledgeFolder") -> "list[VerifiedQuery]":
+    """Return the queries that the folder has not: with the same question and the same SQL."""
+    known: set[tuple[str, str]] = set()
+    if folder.path.is_dir():
+        known = {(query.question, query.sql) for query in folder.current().queries}
+    return [query for query in queries if (query.question, query.sql) not in known]
 
 
 def _added(add_entry: Callable[[], object], name: str, problems: list[str]) -> bool:

@@ -135,6 +135,7 @@ class Chat:
         """Whether more input can come, so that a person can answer a question of the turn."""
         self.approval: Approval | None = None
         self.correction = ""
+        self.shown_pair = ("", "")
         self.runner = asyncio.Runner()
         self.stack = AsyncExitStack()
         self.session: Session
@@ -181,6 +182,7 @@ class Chat:
         """Run one turn, and return whether it came to an answer. Raises the `LongtableError` of the
         turn if it failed, `KeyboardInterrupt` if Ctrl-C cancelled it.
         """
+        self.correction = ""  # it was for the question before
         self.screen.language = language_of(text)
         check_text(text)
         self.screen.asked(text)

@@ -156,7 +156,8 @@ def build_graph(
     policy = policy or CompactionPolicy()
     by_kind = hooks_by_kind(hooks)
     folder = by_kind.knowledge
-    taught = [examples_tool(folder)] if folder else []
+    knowledge = _knowledge_provider(folder, database) if folder else None
+    taught = [examples_tool(knowledge.folder, knowledge.fault)] if knowledge else []
     offered_models = {**(models or {}), "": model}
     parts = _Parts(
         models=offered_models,
@@ -169,7 +170,7 @@ def build_graph(
         offer=_offer(model, [*taught, *tools], database, results, memory_tools, team),
         results=results,
         hooks=by_kind,
-        knowledge=_knowledge_provider(folder, database) if folder else None,
+        knowledge=knowledge,
         limits=limits,
         clock=clock,
     )

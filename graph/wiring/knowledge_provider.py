@@ -17,7 +17,7 @@ from longtable.nodes.calling.context_providers import CitedText, ContextProvider
 from longtable.tools.database import Database
 from longtable.tools.sql.parsing import RefusedError
 
-MOST_TOKENS = 3_000
+MOST_TOKENS = 5_000
 """The most tokens that a knowledge folder adds to a call."""
 CHECKS = 2_000
 """Verified queries whose check is remembered."""
@@ -29,9 +29,10 @@ class KnowledgeProvider:
 
     folder: KnowledgeFolder
     database: Database | None
-    _checks: BoundedCache[str, str] = field(
+    _sound: BoundedCache[str, bool] = field(
         default_factory=lambda: BoundedCache(CHECKS), compare=False, repr=False
     )
+    """Queries that could be planned. Faults are not kept: that of a locked file passes."""
     _verified: dict[str, tuple[Knowledge, VerifiedQueries]] = field(
         default_factory=dict, compare=False, repr=False
     )
@@ -64,10 +65,12 @@ class KnowledgeProvider:
         if self.database is None:
             return ""
         key = f"{self.database.version!r} {query.sql}"
-        known = self._checks.get(key)
-        return (
-            self._checks.put(key, self._planned(self.database, query)) if known is None else known
-        )
+        if self._sound.get(key):
+            return ""
+        fault = self._planned(self.database, query)
+        if not fault:
+            self._sound.put(key, True)
+        return fault
 
     def _planned(self, database: Database, query: VerifiedQuery) -> str:
         try:
@@ -79,14 +82,16 @@ class KnowledgeProvider:
         return ""
 
     def verified(self, sql: str) -> Verified | None:
-        """Return the verified query that this SQL equals but for parameters, None if none does."""
+        """Return the query that this SQL equals but for parameters. None if there is none, or none
+        that names who checked it.
+        """
         if self.database is None:
             return None
         try:
             query = self._equal_to(sql, self.database.dialect)
         except ConfigError:
             return None  # the folder is gone, which the event of the turn's material tells
-        if query is None:
+        if query is None or not query.checked_by:
             return None
         return Verified(
             query=query.name,

@@ -2,6 +2,8 @@
 entry.
 """
 
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -88,8 +90,64 @@ def test_a_term_is_written_below_the_others_which_stay_as_they_were(folder: Path
 
 def test_a_glossary_with_a_mistake_is_not_written_over(folder: Path) -> None:
     (folder / "glossary.toml").write_text('[[term]]\nterm = "mover"\nmeaning = "x"\n[[term]]\n')
+    before = (folder / "glossary.toml").read_text()
+    opened = KnowledgeFolder(folder)
     with pytest.raises(ConfigError, match=r"mend glossary.toml first: glossary.toml:4"):
-        KnowledgeFolder(folder).remove("mover")
+        opened.remove("mover")
+    with pytest.raises(ConfigError, match=r"mend glossary.toml first: glossary.toml:4"):
+        opened.add_term(Term(term="x", meaning="y"))
+    assert (folder / "glossary.toml").read_text() == before
+
+
+@pytest.mark.parametrize("wrong", [b"[[term", b"\xff\xfe"])
+def test_a_glossary_that_cannot_be_read_takes_no_term(folder: Path, wrong: bytes) -> None:
+    (folder / "glossary.toml").write_bytes(wrong)
+    with pytest.raises(ConfigError, match=r"mend glossary.toml first"):
+        KnowledgeFolder(folder).add_term(Term(term="x", meaning="y"))
+    assert (folder / "glossary.toml").read_bytes() == wrong
+
+
+def test_a_term_goes_and_comments_and_other_terms_stay(folder: Path) -> None:
+    text = (
+        "# ours\n[[term]]\nterm = 'one'\nmeaning = 'x'\nsynonyms = ['eins']\n\n# of two\n"
+        "[[term]]\nterm = 'two'\nmeaning = 'y'\n"
+    )
+    (folder / "glossary.toml").write_text(text)
+    (folder / "glossary.toml").chmod(0o664)
+    opened = KnowledgeFolder(folder)
+    assert not opened.remove("eins")
+    assert opened.remove("one")
+    kept = "# ours\n\n# of two\n[[term]]\nterm = 'two'\nmeaning = 'y'\n"
+    assert (folder / "glossary.toml").read_text() == kept
+    assert (folder / "glossary.toml").stat().st_mode & 0o777 == 0o664
+
+
+def test_writers_of_one_folder_lose_nothing_of_each_other(tmp_path: Path) -> None:
+    def write(number: int) -> None:
+        opened = KnowledgeFolder(tmp_path)
+        opened.add_query(QUERY)
+        opened.add_term(Term(term=f"term {number}", meaning="x"))
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(write, range(40)))
+    knowledge = read_folder(tmp_path)
+    assert (len(knowledge.queries), len(knowledge.terms)) == (40, 40)
+    assert (tmp_path / "glossary.toml").stat().st_mode & 0o777 == 0o644
+
+
+def test_nothing_is_written_that_would_be_too_large_to_read(tmp_path: Path) -> None:
+    opened = KnowledgeFolder(tmp_path)
+    with pytest.raises(ConfigError, match="may have 1,000,000 bytes, and would have"):
+        opened.add_query(replace(QUERY, sql="SELECT " + "1" * 1_000_000))
+    assert not [*tmp_path.glob("queries/*")]
+
+
+def test_a_link_that_leads_out_of_the_folder_is_not_read(folder: Path, tmp_path: Path) -> None:
+    (folder / "rules.md").unlink()
+    (folder / "rules.md").symlink_to("/proc/self/environ")
+    knowledge = read_folder(folder)
+    assert knowledge.rules == ""
+    assert str(knowledge.problems[0]) == "rules.md: this leads out of the folder"
 
 
 def test_a_folder_that_cannot_be_written_says_so(tmp_path: Path) -> None:

@@ -294,7 +294,7 @@ def test_the_built_in_analyst_runs_a_checked_query_of_the_questions_words(
     folder: Path, shop: Database, question: str
 ) -> None:
     (folder / "queries" / "whales.sql").write_text(
-        "-- question: Who are our whales?\n-- also: 大客户是谁\n"
+        "-- question: Who are our whales?\n-- also: 大客户是谁\n-- checked by: Ann Lee\n"
         "SELECT name FROM products\n\n-- the large ones\nWHERE sold > 10"
     )
     answer = analysed(folder, shop).ask(question)

@@ -37,3 +37,15 @@ def test_an_entry_that_does_not_fit_is_left_out_whole() -> None:
     assert [each.name for each in found.queries] == ["short"]
     assert [term.term for term in found.terms] == ["mover"]
     assert len(material_text(found)) < 400
+
+
+def test_an_entry_that_is_too_long_leaves_room_for_those_after_it() -> None:
+    long = Term(term="long", meaning="x" * 300)
+    found = fitting([long, TERM], "", [query("orders", 2.0)], most_chars=200)
+    assert [term.term for term in found.terms] == ["mover"]
+    assert [each.name for each in found.queries] == ["orders"]
+
+
+def test_chinese_takes_more_of_the_room() -> None:
+    assert fitting([Term(term="x", meaning="字" * 100)], "", [], most_chars=200).terms == []
+    assert fitting([Term(term="x", meaning="w" * 100)], "", [], most_chars=200).terms

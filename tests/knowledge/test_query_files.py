@@ -70,3 +70,12 @@ def test_what_is_written_reads_back_alike(question: str, wordings: list[str]) ->
 )
 def test_a_name_is_made_of_the_question(question: str, taken: tuple[str, ...], name: str) -> None:
     assert name_for(question, taken) == name
+
+
+def test_comments_above_the_sql_do_not_become_the_head_of_the_file() -> None:
+    sql = "\n-- checked by: The Board\n-- question: Other?\n\nSELECT 1 -- one\n-- end"
+    query = VerifiedQuery(name="x", question="How many?", sql=sql)
+    read = read_query(write_query(query), "queries/x.sql")
+    assert isinstance(read, VerifiedQuery)
+    assert (read.question, read.checked_by) == ("How many?", "")
+    assert read.sql == "SELECT 1 -- one\n-- end"

@@ -41,10 +41,38 @@ def test_only_parameters_may_differ(sql: str, same: bool) -> None:
 
 
 @pytest.mark.parametrize("dialect", ["sqlite", "duckdb", "postgres"])
-def test_a_name_in_quotes_equals_the_name_and_a_text_does_not(dialect: str) -> None:
-    assert equals("SELECT \"a\" FROM t WHERE b = 'x'", "SELECT a FROM t WHERE b = :b", dialect)
-    assert not equals("SELECT 'a' FROM t", "SELECT a FROM t", dialect)
-    assert not equals("SELECT '5' FROM t", "SELECT 5 FROM t", dialect)
+@pytest.mark.parametrize(
+    ("sql", "verified"),
+    [
+        ("SELECT 'a' FROM t", "SELECT a FROM t"),
+        ("SELECT '5' FROM t", "SELECT 5 FROM t"),
+        ('SELECT "Amount" FROM t', "SELECT amount FROM t"),
+        ('SELECT "date" FROM t', "SELECT date FROM t"),
+        ("SELECT 1 FROM t WHERE a = 1 OR b = 2", "SELECT 1 FROM t WHERE a = :x OR b = :x"),
+        ('SELECT 5 AS "?" FROM t', 'SELECT "?" AS "?" FROM t'),
+    ],
+)
+def test_what_may_mean_something_else_is_not_equal(sql: str, verified: str, dialect: str) -> None:
+    assert not equals(sql, verified, dialect)
+
+
+@pytest.mark.parametrize("text", ["E'Paid'", "N'Paid'", "$$Paid$$"])
+def test_texts_of_postgresql_keep_their_case(text: str) -> None:
+    sql = f"SELECT 1 FROM t WHERE b = {text}"
+    assert equals(sql, sql, "postgres")
+    assert not equals(sql.replace("Paid", "paid"), sql, "postgres")
+
+
+def test_a_parameter_that_stands_twice_has_one_value() -> None:
+    verified = "SELECT 1 FROM t WHERE a = :x OR b = :x"
+    assert equals("SELECT 1 FROM t WHERE a = 'y' OR b = 'y'", verified)
+    assert not equals("SELECT 1 FROM t WHERE a = 'y' OR b = 'Y'", verified)
+
+
+@pytest.mark.parametrize("sql", ["SELECT l[1:n] FROM t", "SELECT {'k':n} FROM t", "SELECT l[:n]"])
+def test_slices_and_fields_of_duckdb_are_no_parameters(sql: str) -> None:
+    assert parameters_of(sql, "duckdb") == []
+    assert with_nulls(sql, "duckdb") == sql
 
 
 def test_the_text_of_a_value_keeps_its_case() -> None:

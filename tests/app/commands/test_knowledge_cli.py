@@ -171,3 +171,27 @@ def test_sql_that_may_not_run_corrects_nothing(home: Home) -> None:
     assert "added" not in done.stdout
     assert not [*folder.iterdir()]
     assert known(home, "--knowledge", str(folder)) == []
+
+
+def test_nothing_is_kept_that_was_not_shown_for_this_question(home: Home) -> None:
+    folder = home.folder / "taught"
+    folder.mkdir()
+    sql = b"/correct SELECT 1 AS n\n"
+    asked = b"How many orders are there?\n"
+    typed = asked + b"/keep\n" + sql + b"Which tables are there?\n/correct yes\n" + asked
+    done = home.run("chat", "--knowledge", str(folder), stdin=typed)
+    assert "/correct needs the SQL that should have run" in done.stdout + done.stderr
+    assert "added" not in done.stdout
+    typed = asked + b"/keep yes\n"
+    done = home.run("chat", "--knowledge", str(folder), stdin=typed)
+    assert "If both are right: /keep yes" in done.stdout
+    assert "added" not in done.stdout
+
+
+def test_pairs_are_imported_once(home: Home) -> None:
+    place = ("--knowledge", str(home.folder / "taught"))
+    pairs = [{"question": "How many orders?", "sql": "SELECT count(*) FROM orders"}]
+    (home.folder / "pairs.json").write_text(json.dumps(pairs))
+    for said in ("1 added, 0 left out\n", "0 added, 0 left out\n"):
+        done = home.run("knowledge", "import", str(home.folder / "pairs.json"), *place)
+        assert (done.returncode, done.stdout) == (0, said)
