@@ -2,6 +2,7 @@
 single characters and pairs of Chinese.
 """
 
+import re
 import sqlite3
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -82,23 +83,28 @@ def _searched_words(question: str, names: Iterable[str]) -> list[str]:
 
 
 class TermFinder:
-    """Finds which terms a text names, by whole words, whatever their case, width and number."""
+    """Finds which terms a text names, by whole words, whatever their case, width and number.
+
+    A name that is an everyday word ("IT", "US"), a single letter or a sign has to stand in the text
+    exactly as it is written.
+    """
 
     def __init__(self, terms: Sequence[Term]) -> None:
         self._terms = terms
         self._by_first: dict[str, list[tuple[list[str], int]]] = {}
-        self._han: list[tuple[str, int]] = []
+        self._exact: list[tuple[re.Pattern[str], int]] = []
+        self._folded: list[tuple[re.Pattern[str], int]] = []
         for number, term in enumerate(terms):
             for name in term.names:
                 self._add(name, number)
 
     def _add(self, name: str, number: int) -> None:
-        folded = fold(name)
-        if any(map(is_han, folded)):
-            self._han.append((folded.replace(" ", ""), number))
-            return
         words = tokens_of(name)
-        if words:
+        if any(map(is_han, name)):
+            self._folded.append((_alone(fold(name)), number))
+        elif all(word in STOP or len(word) == 1 for word in words):
+            self._exact.append((_alone(name.strip()), number))
+        else:
             self._by_first.setdefault(words[0], []).append((words, number))
 
     def named_in(self, text: str) -> list[Term]:
@@ -109,6 +115,16 @@ class TermFinder:
             for name, number in self._by_first.get(word, ()):
                 if words[place : place + len(name)] == name:
                     found.add(number)
-        joined = fold(text).replace(" ", "")
-        found |= {number for name, number in self._han if name in joined}
+        folded = fold(text)
+        found |= {number for pattern, number in self._exact if pattern.search(text)}
+        found |= {number for pattern, number in self._folded if pattern.search(folded)}
         return [self._terms[number] for number in sorted(found)]
+
+
+def _alone(name: str) -> re.Pattern[str]:
+    """Return a pattern for a name that is no part of a longer word. Chinese has no blanks between
+    words, so only letters and digits of other scripts bound it.
+    """
+    before = r"(?<![0-9A-Za-z_])" if name[0].isascii() and name[0].isalnum() else ""
+    after = r"(?![0-9A-Za-z_])" if name[-1].isascii() and name[-1].isalnum() else ""
+    return re.compile(f"{before}{re.escape(name)}{after}")

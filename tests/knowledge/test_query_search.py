@@ -64,3 +64,25 @@ def test_terms_are_found_by_whole_words_of_any_case_and_number(
     question: str, terms: list[str]
 ) -> None:
     assert [term.term for term in SEARCH.terms(question)] == terms
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "is_named"),
+    [
+        ("US", "tell us more", False),
+        ("US", "sales in the US?", True),
+        ("IT", "is it late", False),
+        ("C++", "a C++ shop", True),
+        ("C++", "vitamin c", False),
+        ("%", "what % of orders", True),
+        ("🛫", "🛫 today", True),
+        ("VIP客户", "VIP客户有多少", True),
+        ("VIP客户", "SVIP客户有多少", False),
+        ("南美线", "南美 线", False),
+    ],
+)
+def test_names_that_are_everyday_words_or_signs_stand_as_written(
+    name: str, text: str, is_named: bool
+) -> None:
+    search = QuerySearch(Knowledge([Term(term=name, meaning="x")]))
+    assert bool(search.terms(text)) is is_named
