@@ -13,8 +13,8 @@ from longtable.memory.messages.rounds import all_calls, is_users
 
 
 def query_of_turn(messages: Sequence[BaseMessage], turn: int | None) -> tuple[str, str]:
-    """Return the question of a turn, and the SQL of its last query that gave a result. `turn` None:
-    the newest turn that has such a query.
+    """Return the question of a turn, and the SQL of its last query that gave a result. If `turn` is
+    None, it is the newest turn with such a query.
 
     Raises `InputError` if there is none.
     """
@@ -24,8 +24,9 @@ def query_of_turn(messages: Sequence[BaseMessage], turn: int | None) -> tuple[st
         if TABLES in marks_of(message) and turn in (None, turn_number(message))
     ]
     if not answered:
-        none = f"turn {turn} is not there or ran no" if turn else "no turn of this thread ran a"
-        raise InputError(f"{none} query that gave a result: there is nothing to keep")
+        if turn is None:
+            raise InputError("no turn of this thread ran a query that gave a result: ask one first")
+        raise InputError(f"turn {turn} is not there or ran no query that gave a result")
     newest = answered[-1]
     number = turn_number(newest)
     of_turn = [

@@ -70,7 +70,7 @@ class Problem:
 
 @dataclass(frozen=True)
 class Knowledge:
-    """All that a folder teaches, and what of it was left out."""
+    """All that a folder teaches, and the problems of entries that are left out."""
 
     terms: Sequence[Term] = ()
     rules: str = ""
@@ -78,8 +78,8 @@ class Knowledge:
     problems: Sequence[Problem] = ()
 
 
-def without_doubles(terms: Sequence[Term]) -> tuple[list[Term], list[Problem]]:
-    """Return the terms whose names no earlier term has, and a problem for each other one."""
+def unique_terms(terms: Sequence[Term]) -> tuple[list[Term], list[Problem]]:
+    """Return the terms whose names no earlier term has, and a problem for each term left out."""
     kept: list[Term] = []
     problems: list[Problem] = []
     owners: dict[str, Term] = {}

@@ -16,7 +16,7 @@ from longtable.knowledge.entries import (
     Problem,
     Term,
     VerifiedQuery,
-    without_doubles,
+    unique_terms,
 )
 from longtable.knowledge.glossary import FILE as GLOSSARY
 from longtable.knowledge.glossary import read_glossary, without_table, write_glossary
@@ -187,7 +187,7 @@ class KnowledgeFolder:
             known, _ = read_glossary(before)
             added = write_glossary(terms) if terms else ""
             sound, problems = read_glossary(added)
-            kept, doubles = without_doubles([*known, *sound])
+            kept, doubles = unique_terms([*known, *sound])
             fresh = kept[len(known) :]
             if fresh:
                 parts = [before.rstrip(), write_glossary(fresh)]

@@ -7,7 +7,7 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from longtable.knowledge.entries import Place, Problem, Term, without_doubles
+from longtable.knowledge.entries import Place, Problem, Term, unique_terms
 
 FILE = "glossary.toml"
 KEYS = ("term", "synonyms", "meaning", "sql")
@@ -19,15 +19,15 @@ _HEADER = re.compile(r"^[ \t]*\[\[[ \t]*term[ \t]*\]\]", re.MULTILINE)
 
 
 def read_glossary(text: str, file: str = FILE) -> tuple[list[Term], list[Problem]]:
-    """Return the terms of a glossary, and a problem for each that is left out. A text that is no
-    TOML gives one problem and no term.
+    """Return the terms of a glossary, and a problem for each term that is left out. A text that is
+    not TOML gives one problem and no term.
     """
     try:
         data = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         found = re.search(r"line (\d+)", str(error))
         return [], [
-            Problem(Place(file, int(found[1]) if found else 0), f"this is no TOML: {error}")
+            Problem(Place(file, int(found[1]) if found else 0), f"this is not TOML: {error}")
         ]
     problems = [
         Problem(Place(file), f"`{key}` is not known here; each term is a table [[term]]")
@@ -46,7 +46,7 @@ def read_glossary(text: str, file: str = FILE) -> tuple[list[Term], list[Problem
             problems.append(Problem(place, wrong))
         else:
             terms.append(_term(table, place))
-    kept, doubles = without_doubles(terms)
+    kept, doubles = unique_terms(terms)
     return kept, [*problems, *doubles]
 
 

@@ -16,8 +16,8 @@ MOST_CHARS = 8_000
 """
 HAN_CHARS = 3
 _GAP = re.compile(r"\n\s*\n(?=[ \t]*--)")
-FOUND = 0.35
-"""Share of the best query's score that another one needs."""
+LEAST_SCORE = 0.35
+"""Share of the best query's score that another query needs to go with the call."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ def fitting(
     kept_queries: list[VerifiedQuery] = []
     best = max((found.score for found in queries), default=0.0)
     for found in queries[:MOST_QUERIES]:
-        if found.score < FOUND * best:
+        if found.score < LEAST_SCORE * best:
             continue
         size = _size(query_text(found.query))
         if size <= room:

@@ -53,8 +53,8 @@ class QuerySearch:
 
         The names of a term that the question has count as words of it, too.
         """
-        named = self.terms(question)
-        words = _searched_words(question, chain.from_iterable(term.names for term in named))
+        terms = self.terms(question)
+        words = _searched_words(question, chain.from_iterable(term.names for term in terms))
         if not words:
             return []
         quoted = " OR ".join(f'"{word}"' for word in words)
@@ -76,10 +76,10 @@ class QuerySearch:
 def _searched_words(question: str, names: Iterable[str]) -> list[str]:
     """Return the words by which to search. Stop words count only if there are no others."""
     every = dict.fromkeys(tokens_of(question))
-    telling = [word for word in every if word not in STOP] or [*every]
+    content_words = [word for word in every if word not in STOP] or [*every]
     for name in names:
-        telling += [word for word in tokens_of(name) if word not in STOP]
-    return [*dict.fromkeys(telling)][:MOST_WORDS]
+        content_words += [word for word in tokens_of(name) if word not in STOP]
+    return [*dict.fromkeys(content_words)][:MOST_WORDS]
 
 
 class TermFinder:

@@ -50,7 +50,7 @@ with_options = add_options(knowledge_options)
 
 @contextmanager
 def _opened(options: RunOptions) -> "Iterator[tuple[KnowledgeFolder, Settings, Screen]]":
-    """Give a command the folder, which need not be there yet."""
+    """Give a command the knowledge folder. It may not exist yet."""
     from longtable.knowledge.folder import KnowledgeFolder
 
     with running(options) as (settings, screen):

@@ -1,5 +1,5 @@
-"""Connect a knowledge folder with a graph's database: what goes with the calls, and which queries
-are verified ones.
+"""Connect a knowledge folder with a graph's database. It decides what goes with the calls, and
+tells which queries that ran are verified.
 """
 
 from dataclasses import dataclass, field, replace
@@ -46,7 +46,10 @@ class KnowledgeProvider:
         return ContextProvider(name=NAME, provide=self._provide, max_tokens=MOST_TOKENS)
 
     def _provide(self, request: ContextRequest) -> CitedText:
-        found = self.folder.found(request.question)
+        try:
+            found = self.folder.found(request.question)
+        except ConfigError as error:
+            return CitedText("", (), [Reason(code="no_folder", message=f"{NAME}: {error}")])
         faults = {query.name: self.fault(query) for query in found.queries}
         sound = [query for query in found.queries if not faults[query.name]]
         left_out = [

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from longtable.base.words import fold
-from longtable.knowledge.entries import Place, Problem, Term, without_doubles
+from longtable.knowledge.entries import Place, Problem, Term, unique_terms
 from longtable.knowledge.exchange.untrusted import MOST_ENTRIES, fault_of_text, kind_of, read_json
 
 VERSION = "0.1.1"
@@ -47,7 +47,7 @@ def read_ossie(text: str, file: str) -> tuple[list[Term], list[Problem]]:
     reader.read(document)
     terms = [replace(term, place=reader.place) for term in reader.terms]
     distinct, clashes = _with_own_synonyms(terms)
-    kept, doubles = without_doubles(distinct)
+    kept, doubles = unique_terms(distinct)
     return kept, [*reader.problems, *clashes, *doubles]
 
 

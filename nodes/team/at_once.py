@@ -190,7 +190,7 @@ class SharedCalls:
         self._left = Semaphore(0)
 
     def open(self, calls: int) -> None:
-        """Let the voices take so many calls. They wait for it."""
+        """Set how many calls the voices may take. Until then `take` waits."""
         if calls > 0:
             self._left.release(calls)
         self._opened.set()

@@ -121,7 +121,8 @@ def test_a_folder_that_goes_away_fails_no_turn(server: ModelServer, folder: Path
     folder.rename(folder.with_name("away"))
     events = [*conversation.stream("Slow movers?")]
     left_out = [event["left_out"] for event in events if event["type"] == "context_passed"]
-    assert [each["message"] for each in left_out[0]] == ["knowledge: it failed (ConfigError)"]
+    assert [each["code"] for each in left_out[0]] == ["no_folder"]
+    assert "is not there" in left_out[0][0]["message"]
     assert events[-1]["type"] == "answer"
 
 
