@@ -258,13 +258,14 @@ def init(
     """Write a settings file, longtable.toml, with a comment for each setting; never over one that
     exists.
     """
-    from longtable.app.settings.run_settings import Settings, user_folder
+    from longtable.app.settings.run_settings import KNOWLEDGE, Settings, user_folder
     from longtable.app.settings.settings_file import FILE, write_first_file
 
     with running({"json": json, "debug": debug}, load=Settings.model_validate) as (_, screen):
         path = user_folder() / FILE if user else Path(FILE)
         write_first_file(path, force=force)
         screen.note("init_written", file=path)
+        screen.note("init_knowledge", folder=path.parent / KNOWLEDGE)
 
 
 @app.command()

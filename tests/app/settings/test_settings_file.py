@@ -677,7 +677,9 @@ def test_a_server_reads_the_same_file_and_keeps_its_threads_itself(home: Path) -
 def test_the_command_line_begins_a_file_reads_it_and_shows_what_holds(tmp_path: Path) -> None:
     (tmp_path / "work").mkdir()
     home = replace(make_home(tmp_path), at=tmp_path / "work")
-    assert home.run("init").returncode == 0
+    first = home.run("init")
+    assert first.returncode == 0
+    assert 'knowledge add "TERM" --meaning "..." --knowledge longtable_knowledge' in first.stdout
     again = home.run("init")
     assert (again.returncode, "already exists" in again.stderr) == (1, True)
     write(
