@@ -14,7 +14,10 @@ from typing import Any
 
 from longtable.base.words import is_han
 from longtable.knowledge.entries import Knowledge, VerifiedQuery
+from longtable.knowledge.glossary import read_glossary
+from longtable.knowledge.material import fitting, material_text
 from longtable.knowledge.query_search import QuerySearch
+from longtable.memory.counting.tokens import counter
 
 SETS = Path(__file__).parent / "blind" / "knowledge"
 FIRST = 5
@@ -62,8 +65,28 @@ def share_found(
     return found, count, 1_000 * seconds / max(1, count)
 
 
+def material_sizes(pairs: Mapping[str, QuerySearch]) -> tuple[int, int, float]:
+    """Return how many questions in a company's own words bring up a term of its glossary, how many
+    there are, and the mean tokens that go with a call: terms and five of the pairs.
+    """
+    count = counter("o200k_base").text
+    glossaries: dict[str, QuerySearch] = {}
+    for name in ("chinook", "northwind"):
+        terms, _ = read_glossary((SETS / f"{name}_glossary.toml").read_text())
+        glossaries[name] = QuerySearch(Knowledge(terms))
+    asked = rows("company_questions")
+    named = 0
+    tokens = 0
+    for each in asked:
+        terms = glossaries[each["db"]].terms(each["question"])
+        queries = pairs[each["db"]].queries(each["question"], FIRST)
+        named += bool(terms)
+        tokens += count(material_text(fitting(terms, "", queries)))
+    return named, len(asked), tokens / len(asked)
+
+
 def main() -> None:
-    """Print the table."""
+    """Print the tables."""
     paraphrases = rows("paraphrases")
     further = {each["pair"]: each["wordings"] for each in paraphrases}
     sets = {
@@ -79,6 +102,9 @@ def main() -> None:
             f"{found} of {count} ({found / count:.0%})" for found, count, _ in (english, chinese)
         ]
         print(f"| {name} | {cells[0]} | {cells[1]} | {max(english[2], chinese[2]):.2f} |")
+    named, count, tokens = material_sizes(searches({}))
+    print(f"\n{named} of {count} questions in a company's words bring up a term of its glossary;")
+    print(f"terms and five of the pairs add {tokens:.0f} tokens to a call.")
 
 
 if __name__ == "__main__":
