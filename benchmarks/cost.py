@@ -13,7 +13,7 @@ import logging
 import random
 import statistics
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -165,7 +165,7 @@ class Cost:
     """Share of the sent tokens that came from the cache."""
     over: int
     """Calls over the limit."""
-    held: dict[worst.Kind, float]
+    held: Mapping[str, float]
     """Shares of what was planted that the last call still saw, by kind."""
     failed: str
     """Why the conversation ended early, "" if it did not."""
@@ -212,7 +212,7 @@ def _turns(case: Case, thread: worst.Thread) -> Iterator[worst.Turn]:
 def _cost(case: Case, endpoint: Endpoint, failed: str) -> Cost:
     calls = endpoint.calls
     summaries = endpoint.summaries
-    held = {
+    held: dict[str, float] = {
         kind: statistics.mean(
             worst_fresh.holds(item, endpoint.view)
             for item in endpoint.thread.items
