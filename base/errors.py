@@ -23,6 +23,8 @@ actual value, and what to do. A program reads `error.code` and the attributes. A
             WrongRoleError
             NotPrivateError
             ContextTooLargeError
+            NothingToKeepError
+            WrongRatingError
         ThreadNotFoundError
         TurnPendingError
         WrongDecisionError
@@ -555,6 +557,14 @@ class UnknownPinError(LongtableError):
             " those that it has"
         )
         self.pin_id = pin_id
+
+
+class NothingToKeepError(InputError):
+    """A turn has no question, or no query that gave a result, to keep as a verified query."""
+
+
+class WrongRatingError(InputError):
+    """A rating has a turn that is not there, a score other than 1 or -1, or too long a comment."""
 
 
 class UnknownTopicError(LongtableError):

@@ -107,7 +107,7 @@ KEYS = {
         " summary_tokens folded_tokens tokens_before tokens_after policy_version turn time spent"
         " ledger_budget kept earlier folds merged replaces"
     ),
-    "Edit": "id op turn time pin pins quote message number record why",
+    "Edit": "id op turn time pin pins quote message number record score comment why",
     "Pin": "id text message_id turn by speaker",
     "PinEnd": "pin quote message turn",
     "Turn": (

@@ -428,8 +428,9 @@ class Conversation:
 
         `turn`: None for the newest turn with a query that gave a result; with `sql`, for the newest
         turn. `question`: other words than the turn's own. `sql`: the SQL that should have run, if
-        another one ran; it is not run. Raises `InputError` if there is no such turn, and
-        `ConfigError` if the conversation has no knowledge folder or the folder cannot be written.
+        another one ran; it is not run. Raises `NothingToKeepError` if there is no such
+        turn, and `ConfigError` if the conversation has no knowledge folder or the folder cannot be
+        written.
         """
         if self.knowledge is None:
             raise ConfigError(
@@ -445,8 +446,8 @@ class Conversation:
         return self.knowledge.add_query(kept_query(question or asked, kept_sql, by, today))
 
     def kept_pair(self, turn: int | None = None) -> tuple[str, str]:
-        """Return the question and the SQL that `keep` would write. Raises `InputError` if there is
-        no query that gave a result.
+        """Return the question and the SQL that `keep` would write. Raises `NothingToKeepError` if
+        there is no query that gave a result.
         """
         return query_of_turn(self.history(), turn)
 
@@ -454,8 +455,8 @@ class Conversation:
         """Say whether the answer of a turn was right (1) or wrong (-1), and why. The rating is kept
         with the thread, and exported with it. A later one takes the place of an earlier one.
 
-        Raises `InputError` for a turn that is not there, another score, and a comment of more than
-        2,000 characters.
+        Raises `WrongRatingError` for a turn that is not there, another score, and a comment of more
+        than 2,000 characters.
         """
         now = datetime.now(UTC).isoformat(timespec="seconds")
         self._runner.change(lambda values: changes.rate(values, turn, score, comment, now))

@@ -6,7 +6,7 @@ from itertools import chain
 
 from langchain_core.messages import AIMessage, BaseMessage
 
-from longtable.base.errors import InputError
+from longtable.base.errors import NothingToKeepError
 from longtable.knowledge.entries import VerifiedQuery
 from longtable.memory.messages.marks import TABLES, marks_of, turn_number
 from longtable.memory.messages.rounds import all_calls, is_users
@@ -16,7 +16,7 @@ def query_of_turn(messages: Sequence[BaseMessage], turn: int | None) -> tuple[st
     """Return the question of a turn, and the SQL of its last query that gave a result. If `turn` is
     None, it is the newest turn with such a query.
 
-    Raises `InputError` if there is none.
+    Raises `NothingToKeepError` if there is none.
     """
     answered = [
         message
@@ -25,8 +25,10 @@ def query_of_turn(messages: Sequence[BaseMessage], turn: int | None) -> tuple[st
     ]
     if not answered:
         if turn is None:
-            raise InputError("no turn of this thread ran a query that gave a result: ask one first")
-        raise InputError(f"turn {turn} is not there or ran no query that gave a result")
+            raise NothingToKeepError(
+                "no turn of this thread ran a query that gave a result: ask one first"
+            )
+        raise NothingToKeepError(f"turn {turn} is not there or ran no query that gave a result")
     newest = answered[-1]
     number = turn_number(newest)
     of_turn = [
@@ -41,10 +43,15 @@ def query_of_turn(messages: Sequence[BaseMessage], turn: int | None) -> tuple[st
 
 
 def question_of_turn(messages: Sequence[BaseMessage], turn: int | None) -> str:
-    """Return the question of a turn, None: of the newest. Raises `InputError` if there is none."""
+    """Return the question of a turn, or of the newest if `turn` is None.
+
+    Raises `NothingToKeepError` if there is none.
+    """
     questions = [each for each in messages if is_users(each) and turn in (None, turn_number(each))]
     if not questions:
-        raise InputError("there is no question to keep: ask one first, or name another turn")
+        raise NothingToKeepError(
+            "there is no question to keep: ask one first, or name another turn"
+        )
     number = turn_number(questions[-1])
     return next(str(each.text) for each in questions if turn_number(each) == number)
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, NoReturn
 
 from longtable.base.concurrency import a_from
-from longtable.base.errors import InputError
+from longtable.base.errors import WrongRatingError
 from longtable.graph.thread_list import MOST_THREADS, list_threads
 from longtable.graph.thread_state import StoredThreads, threads_in
 from longtable.graph.transcripts import load_thread
@@ -34,13 +34,15 @@ class Rating:
 
 
 def checked_rating(turn: int, newest: int, score: int, comment: str) -> dict[str, Any]:
-    """Return the fields of a rating. Raises `InputError` for a turn that is not there, a score that
-    is neither 1 nor -1, and a comment that is too long or holds characters that cannot be stored.
+    """Return the fields of a rating. Characters that cannot be stored are replaced.
+
+    Raises `WrongRatingError` for a turn that is not there, a score that is neither 1 nor -1, and a
+    comment that is too long.
     """
     if isinstance(turn, bool) or not isinstance(turn, int) or not 1 <= turn <= newest:
-        raise InputError(f"turn must be from 1 to {newest}, the newest turn, found {turn!r}")
+        raise WrongRatingError(f"turn must be from 1 to {newest}, the newest turn, found {turn!r}")
     if score not in (1, -1) or isinstance(score, bool):
-        raise InputError(f"a score is 1 (right) or -1 (wrong), found {score!r}")
+        raise WrongRatingError(f"a score is 1 (right) or -1 (wrong), found {score!r}")
     if not isinstance(comment, str) or len(comment) > MOST_COMMENT_CHARS:
         _refuse_comment(comment)
     text = comment.replace("\0", " ").encode("utf-8", "replace").decode()
@@ -49,7 +51,7 @@ def checked_rating(turn: int, newest: int, score: int, comment: str) -> dict[str
 
 def _refuse_comment(comment: object) -> NoReturn:
     found = f"{len(comment):,} characters" if isinstance(comment, str) else type(comment).__name__
-    raise InputError(
+    raise WrongRatingError(
         f"a comment is a text of at most {MOST_COMMENT_CHARS:,} characters, found {found}"
     )
 
