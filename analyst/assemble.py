@@ -251,8 +251,8 @@ def _pay_for_repetition(
 
 
 def _shown_items(draft: Draft, builder: Builder, *, only_shown: bool) -> list[Scalar]:
-    """Join the tables and return the columns that a list shows: first those by which a person
-    recognises rows, then those that were asked for.
+    """Join the tables and return the columns that a list shows: first the columns by which a
+    person recognises rows, then the columns that were asked for.
     """
     slots = draft.slots
     head = draft.head()

@@ -487,8 +487,8 @@ def _tokens(question: str, catalog: Catalog, values: dict[str, tuple[Match, ...]
 
 
 def _relevant(catalog: Catalog, tokens: list[Token]) -> list[str]:
-    """Return the tables to describe: all tables of a small schema, otherwise those that the
-    question's words name.
+    """Return the tables to describe: all tables of a small schema, only the tables that the
+    question's words name in a large one.
     """
     if len(catalog.plain) <= _DESCRIBE_ALL:
         return [table.name for table in catalog.plain]

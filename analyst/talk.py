@@ -324,7 +324,7 @@ def result_text(
     """Return the answer about a result as text.
 
     `data` is the answer of run_sql. `query` is its SQL as read by `read_sql`, None if it cannot be
-    read. `whole` is False if the rows are only a part of those that were asked for.
+    read. `whole` is False if more rows were asked for than `data` has.
     """
     columns = [str(column) for column in data.get("columns", [])]
     rows = [list(row) for row in data.get("rows", [])]

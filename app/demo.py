@@ -13,11 +13,11 @@ import tempfile
 import tomllib
 import zipfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from longtable.base.concurrency import file_lock
 from longtable.base.errors import ConfigError, DatabaseUnavailableError, MissingExtraError
 from longtable.base.extras import pip_install
 
@@ -77,7 +77,7 @@ def ensure_demo(
     source = data or package_data()
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        with _lock(target.parent / "build.lock"):
+        with file_lock(target.parent / "build.lock"):
             _remove_leftovers(target.parent)
             if force or not target.is_file():
                 _build(target, source, on_step or (lambda _: None))
@@ -87,16 +87,6 @@ def ensure_demo(
             " set XDG_CACHE_HOME"
         ) from error
     return target
-
-
-@contextmanager
-def _lock(path: Path) -> Iterator[None]:
-    """Hold an exclusive lock. The system releases the lock if the process is killed."""
-    import fcntl  # here, for a system without it can still use longtable on other databases
-
-    with path.open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
 
 
 def _remove_leftovers(folder: Path) -> None:

@@ -249,6 +249,12 @@ def server_results() -> "ResultStore":
 
 
 @cache
+def server_knowledge() -> "KnowledgeFolder | None":
+    """Return the knowledge folder of this server, None if the settings name none."""
+    return knowledge_of(running_settings())
+
+
+@cache
 def server_archive() -> "ArchiveFiles | None":
     """Return the archive files of this server, None if the settings name no folder for them. With
     LONGTABLE_STORE_KEY, the files are encrypted.

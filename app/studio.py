@@ -20,9 +20,9 @@ from longtable.app.demo import ensure_demo
 from longtable.app.server.server_threads import MetadataWriter
 from longtable.app.session import (
     graph_arguments,
-    knowledge_of,
     open_database,
     server_archive,
+    server_knowledge,
     server_results,
 )
 from longtable.app.settings.run_settings import cache_folder, running_settings
@@ -44,7 +44,7 @@ if _address != "none":
 _archive = server_archive() if _settings.store.archive_on_compact else None
 if _archive is not None:
     _hooks.append(_archive)
-_knowledge = knowledge_of(_settings)
+_knowledge = server_knowledge()
 if _knowledge is not None:
     _hooks.append(_knowledge)
 _built = build_graph(

@@ -1,5 +1,5 @@
 """Use one implementation for callers that block and for callers that await. Also bounded caches
-that OS threads can share.
+that OS threads can share, and a lock between processes.
 
 `a_from` makes an async version (a twin) of a method that blocks. The twin runs the method in our
 own bounded pool of threads. Code that streams, waits or can be cancelled is written as a coroutine
@@ -14,11 +14,12 @@ import asyncio
 import contextvars
 import os
 import threading
-from collections.abc import Awaitable, Callable, Coroutine, Hashable
+from collections.abc import Awaitable, Callable, Coroutine, Hashable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache, partial, wraps
+from pathlib import Path
 from typing import Any, Generic, ParamSpec, TypeVar, cast
 
 WORKERS = 32
@@ -144,3 +145,17 @@ class BoundedCache(Generic[Key, Value]):
             while len(self._made) > self._most:
                 del self._made[next(iter(self._made))]
         return value
+
+
+@contextmanager
+def file_lock(path: Path) -> Iterator[None]:
+    """Hold an exclusive lock on a file, which is made if it is not there. Other processes and
+    threads wait. The system releases the lock if the process is killed.
+
+    Raises `OSError` if the file cannot be opened, `ImportError` on a system without `fcntl`.
+    """
+    import fcntl  # here: a system without it can do all that needs no lock
+
+    with path.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield

@@ -33,7 +33,7 @@ from longtable.graph import changes, compaction_preview, threads
 from longtable.graph.changes import TopicHistory
 from longtable.graph.compaction_preview import CompactionPreview
 from longtable.graph.export.thread_file import Form, chart_drawer, export_as
-from longtable.graph.kept_queries import kept_query, query_of_turn, question_of_turn
+from longtable.graph.kept_queries import query_of_turn, question_of_turn
 from longtable.graph.ratings import Rating, Score, questions_of, ratings_in
 from longtable.graph.reports import ALL, audit_of
 from longtable.graph.running import turns
@@ -49,6 +49,7 @@ from longtable.graph.thread_state import (
 )
 from longtable.graph.transcripts import find_thread, fork_thread, load_thread, spent_in
 from longtable.graph.view_messages import ViewMessages
+from longtable.knowledge.entries import VerifiedQuery
 from longtable.memory.counting.prices import Price, price_rows
 from longtable.memory.counting.usage import Spent, added
 from longtable.memory.pins.pins import Pin, current_pins
@@ -75,7 +76,6 @@ if TYPE_CHECKING:
     import pandas
     import pyarrow
 
-    from longtable.knowledge.entries import VerifiedQuery
     from longtable.knowledge.folder import KnowledgeFolder
     from longtable.tools.results.result_store import ResultStore
 
@@ -422,7 +422,7 @@ class Conversation:
         *,
         sql: str | None = None,
         by: str = "",
-    ) -> "VerifiedQuery":
+    ) -> VerifiedQuery:
         """Write the question of a turn and the SQL that answers it into the knowledge folder, as
         somebody (`by`) has checked both.
 
@@ -442,8 +442,14 @@ class Conversation:
         else:
             asked = question or question_of_turn(self.history(), turn)
             kept_sql = sql
-        today = datetime.now(UTC).date()
-        return self.knowledge.add_query(kept_query(question or asked, kept_sql, by, today))
+        query = VerifiedQuery(
+            name="",
+            question=question or asked,
+            sql=kept_sql,
+            checked_by=by,
+            checked_on=datetime.now(UTC).date().isoformat(),
+        )
+        return self.knowledge.add_query(query)
 
     def kept_pair(self, turn: int | None = None) -> tuple[str, str]:
         """Return the question and the SQL that `keep` would write. Raises `NothingToKeepError` if
@@ -452,8 +458,8 @@ class Conversation:
         return query_of_turn(self.history(), turn)
 
     def rate(self, turn: int, score: Score, comment: str = "") -> None:
-        """Say whether the answer of a turn was right (1) or wrong (-1), and why. The rating is kept
-        with the thread, and exported with it. A later one takes the place of an earlier one.
+        """Rate the answer of a turn as right (1) or wrong (-1). The rating is kept with the thread
+        and exported with it. A later rating of the turn replaces it.
 
         Raises `WrongRatingError` for a turn that is not there, another score, and a comment of more
         than 2,000 characters.
@@ -639,7 +645,7 @@ class Conversation:
 
     def usage(self, prices: Mapping[str, Price] | None = None) -> list[Spent]:
         """Return the tokens that the thread's model calls took, by day, model, purpose and voice.
-        The counts are those that the provider reported; where it reported none, they are estimates
+        Counts are as the provider reported them. Where it reported none, they are estimates
         and marked.
 
         With `prices`, each row also has its cost. `pandas.DataFrame` accepts the returned list.

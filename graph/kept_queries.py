@@ -1,13 +1,11 @@
-"""Make a verified query of a turn's question and the SQL that answered it."""
+"""Find a turn's question and the SQL that answered it, to keep both as a verified query."""
 
 from collections.abc import Sequence
-from datetime import date
 from itertools import chain
 
 from langchain_core.messages import AIMessage, BaseMessage
 
 from longtable.base.errors import NothingToKeepError
-from longtable.knowledge.entries import VerifiedQuery
 from longtable.memory.messages.marks import TABLES, marks_of, turn_number
 from longtable.memory.messages.rounds import all_calls, is_users
 
@@ -54,14 +52,3 @@ def question_of_turn(messages: Sequence[BaseMessage], turn: int | None) -> str:
         )
     number = turn_number(questions[-1])
     return next(str(each.text) for each in questions if turn_number(each) == number)
-
-
-def kept_query(question: str, sql: str, by: str, day: date) -> VerifiedQuery:
-    """Return the verified query, named after its question."""
-    return VerifiedQuery(
-        name="",
-        question=" ".join(question.split()),
-        sql=sql.strip().rstrip(";"),
-        checked_by=by,
-        checked_on=day.isoformat(),
-    )

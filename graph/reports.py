@@ -113,7 +113,7 @@ def usage_of_threads(
     """Return the tokens that an owner's threads took, added up `by` hour, day, month, thread,
     model, project, purpose or voice.
 
-    The counts are those that the provider reported; where it reported none, they are estimates and
+    Counts are as the provider reported them. Where it reported none, they are estimates and
     marked. With `prices`, each row also has its cost. The summariser's calls for memories that were
     accepted have the purpose "summary". Deleted threads are included. `first` and `last` are the
     first and the last day, month or hour to include, in UTC, such as "2026-11-23", "2026-11" or

@@ -93,3 +93,8 @@ def unique_terms(terms: Sequence[Term]) -> tuple[list[Term], list[Problem]]:
         kept.append(term)
         owners |= {fold(name): term for name in term.names}
     return kept, problems
+
+
+def one_line(text: str) -> str:
+    """Return a text on one line, with single blanks."""
+    return " ".join(text.split())

@@ -2,13 +2,14 @@
 
 import os
 import stat
+import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from threading import Lock
-from typing import Any
 
+from longtable.base.concurrency import file_lock
 from longtable.base.errors import ConfigError
 from longtable.knowledge.entries import (
     Knowledge,
@@ -21,15 +22,9 @@ from longtable.knowledge.entries import (
 from longtable.knowledge.glossary import FILE as GLOSSARY
 from longtable.knowledge.glossary import read_glossary, without_table, write_glossary
 from longtable.knowledge.material import MOST_QUERIES, Found, fitting
-from longtable.knowledge.query_files import ENDING, name_for, read_query, write_query
+from longtable.knowledge.query_files import ENDING, FreeNames, read_query, write_query
 from longtable.knowledge.query_files import FOLDER as QUERIES
 from longtable.knowledge.query_search import QuerySearch
-
-fcntl: Any
-try:
-    import fcntl
-except ImportError:  # Windows: one person writes there
-    fcntl = None
 
 RULES = "rules.md"
 LOCK = ".lock"
@@ -137,6 +132,11 @@ class KnowledgeFolder:
                 self._seen = seen
             return self._knowledge
 
+    @property
+    def known(self) -> Knowledge:
+        """Return what `current` read last. No file is looked at."""
+        return self._knowledge
+
     def search(self) -> QuerySearch:
         """Return the search over what the folder teaches now. Raises `ConfigError` as `current`."""
         knowledge = self.current()
@@ -156,15 +156,28 @@ class KnowledgeFolder:
 
         Raises `ConfigError` if the file could not be read again, or cannot be written.
         """
-        folder = self.path / QUERIES
-        text = write_query(query)
+        (written,) = self.add_queries([query])
+        if isinstance(written, Problem):
+            raise ConfigError(f"the query is not kept: {written.message}")
+        return written
+
+    def add_queries(self, queries: Sequence[VerifiedQuery]) -> list[VerifiedQuery | Problem]:
+        """Write a file for each query, under names that are free. Return each as written, or why
+        its file could not be read again.
+
+        Raises `ConfigError` if a file cannot be written.
+        """
+        written: list[VerifiedQuery | Problem] = []
         with _writing(self.path):
-            taken = {file.stem for file in folder.glob(f"*{ENDING}")}
-            name = name_for(query.name or query.question, taken)
-            written = read_query(text, f"{QUERIES}/{name}{ENDING}")
-            if isinstance(written, Problem):
-                raise ConfigError(f"the query is not kept: {written.message}")
-            _write(folder / f"{name}{ENDING}", text)
+            folder = self.path / QUERIES
+            names = FreeNames({file.stem for file in folder.glob(f"*{ENDING}")})
+            for query in queries:
+                name = names.for_question(query.name or query.question)
+                text = write_query(query)
+                kept = read_query(text, f"{QUERIES}/{name}{ENDING}")
+                if not isinstance(kept, Problem):
+                    _write(folder / f"{name}{ENDING}", text)
+                written.append(kept)
         return written
 
     def add_term(self, term: Term) -> None:
@@ -233,14 +246,13 @@ def _writing(folder: Path) -> Iterator[None]:
     """Let one writer at a time change a folder, whichever process it is in. Raises `ConfigError` if
     the folder cannot be written.
     """
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        lock = (folder / LOCK).open("a")
-    except OSError as error:
-        raise _unwritable(folder, error) from error
-    with lock:
-        if fcntl is not None:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+    with ExitStack() as stack:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            if sys.platform != "win32":  # one person writes there
+                stack.enter_context(file_lock(folder / LOCK))
+        except OSError as error:
+            raise _unwritable(folder, error) from error
         yield
 
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from longtable.base.words import is_han
-from longtable.knowledge.entries import Term, VerifiedQuery
+from longtable.knowledge.entries import Term, VerifiedQuery, one_line
 from longtable.knowledge.query_search import FoundQuery
 
 MOST_QUERIES = 5
@@ -86,16 +86,12 @@ def material_text(found: Found) -> str:
 def term_line(term: Term) -> str:
     """Return one line of the material."""
     also = f" (also: {', '.join(term.synonyms)})" if term.synonyms else ""
-    sql = f" SQL: {_one_line(term.sql)}" if term.sql else ""
-    return f"- {term.term}{also}: {_one_line(term.meaning)}{sql}"
+    sql = f" SQL: {one_line(term.sql)}" if term.sql else ""
+    return f"- {term.term}{also}: {one_line(term.meaning)}{sql}"
 
 
 def query_text(query: VerifiedQuery) -> str:
     """Return a verified query with its questions as comments."""
     # A blank line before a comment would look like the end of the query.
     sql = _GAP.sub("\n", query.sql)
-    return "\n".join([*(f"-- {_one_line(text)}" for text in query.questions), sql])
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())
+    return "\n".join([*(f"-- {one_line(text)}" for text in query.questions), sql])

@@ -12,8 +12,9 @@ import re
 import unicodedata
 from collections.abc import Collection
 from datetime import date
+from itertools import dropwhile, takewhile
 
-from longtable.knowledge.entries import Place, Problem, VerifiedQuery
+from longtable.knowledge.entries import Place, Problem, VerifiedQuery, one_line
 
 FOLDER = "queries"
 ENDING = ".sql"
@@ -30,17 +31,14 @@ def read_query(text: str, file: str) -> VerifiedQuery | Problem:
     "queries/orders_of_a_month.sql".
     """
     values: dict[str, list[str]] = {key: [] for key in _KEYS}
-    lines = text.splitlines()
-    start = 0
-    while start < len(lines) and (not lines[start].strip() or lines[start].strip()[:2] == "--"):
-        stripped = lines[start].strip()
-        start += 1
-        comment = _COMMENT.fullmatch(stripped)
+    head = [*takewhile(_is_above_sql, text.splitlines())]
+    for line in head:
+        comment = _COMMENT.fullmatch(line.strip())
         key = " ".join(comment["key"].lower().split()) if comment else ""
         if comment and key in values:
             values[key].append(comment["value"].strip())
-    sql = "\n".join(lines[start:]).strip().rstrip(";").rstrip()
-    wrong, line_number = _fault(values, sql, start + 1)
+    sql = bare_sql(text)
+    wrong, line_number = _fault(values, sql, len(head) + 1)
     if wrong:
         return Problem(Place(file, line_number), wrong)
     return VerifiedQuery(
@@ -75,34 +73,52 @@ def _fault(values: dict[str, list[str]], sql: str, sql_line: int) -> tuple[str, 
 
 def write_query(query: VerifiedQuery) -> str:
     """Return the text of a query's file."""
-    lines = [f"-- question: {_one_line(query.question)}"]
-    lines += [f"-- also: {_one_line(wording)}" for wording in query.wordings]
+    lines = [f"-- question: {one_line(query.question)}"]
+    lines += [f"-- also: {one_line(wording)}" for wording in query.wordings]
     if query.checked_by:
-        lines.append(f"-- checked by: {_one_line(query.checked_by)}")
+        lines.append(f"-- checked by: {one_line(query.checked_by)}")
     if query.checked_on:
         lines.append(f"-- checked on: {query.checked_on}")
     return "\n".join([*lines, bare_sql(query.sql)]) + "\n"
 
 
 def bare_sql(sql: str) -> str:
-    """Return SQL without the comments and blank lines above it, which would be read as the head of
-    the file: who checked it, and what it answers.
+    """Return SQL without comments and blank lines above it, and without a semicolon at its end.
+
+    In a file, comments above the SQL say who checked it and what it answers. Those of SQL from
+    elsewhere must not say these.
     """
-    lines = sql.strip().splitlines()
-    while lines and (not lines[0].strip() or lines[0].strip()[:2] == "--"):
-        lines.pop(0)
-    return "\n".join(lines).strip()
+    lines = dropwhile(_is_above_sql, sql.splitlines())
+    return "\n".join(lines).strip().rstrip(";").rstrip()
+
+
+def _is_above_sql(line: str) -> bool:
+    stripped = line.strip()
+    return not stripped or stripped.startswith("--")
+
+
+class FreeNames:
+    """Gives out names for files, each once: a question's letters and digits, at most 60 characters.
+
+    It remembers how far it has counted, so many questions that begin alike take no longer.
+    """
+
+    def __init__(self, taken: Collection[str] = ()) -> None:
+        self._taken = {*taken}
+        self._last: dict[str, int] = {}
+
+    def for_question(self, question: str) -> str:
+        """Return a name that is free, and take it."""
+        folded = unicodedata.normalize("NFKC", question).lower()
+        first = _NO_NAME.sub("_", folded).strip("_")[:NAME_CHARS].strip("_") or "query"
+        name = first
+        while name in self._taken:
+            self._last[first] = self._last.get(first, 1) + 1
+            name = f"{first}_{self._last[first]}"
+        self._taken.add(name)
+        return name
 
 
 def name_for(question: str, taken: Collection[str] = ()) -> str:
-    """Return a name for a question's file that no other one has: its letters and digits, at most 60
-    characters.
-    """
-    folded = unicodedata.normalize("NFKC", question).lower()
-    name = _NO_NAME.sub("_", folded).strip("_")[:NAME_CHARS].strip("_") or "query"
-    numbered = (f"{name}_{number}" for number in range(2, len(taken) + 3))
-    return name if name not in taken else next(each for each in numbered if each not in taken)
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())
+    """Return a name for a question's file that no other one has."""
+    return FreeNames(taken).for_question(question)

@@ -39,6 +39,8 @@ class QuerySearch:
     def __init__(self, knowledge: Knowledge) -> None:
         self.knowledge = knowledge
         self._queries = knowledge.queries
+        self._further = sum(len(query.wordings) for query in self._queries)
+        """Wordings beside the questions: so many of the best may belong to one query."""
         self._terms = TermFinder(knowledge.terms)
         self._lock = Lock()
         self._index = sqlite3.connect(":memory:", check_same_thread=False)
@@ -58,9 +60,8 @@ class QuerySearch:
         if not words:
             return []
         quoted = " OR ".join(f'"{word}"' for word in words)
-        most_wordings = limit + sum(len(query.wordings) for query in self._queries)
         with self._lock:
-            rows = self._index.execute(_SEARCH, (quoted, most_wordings)).fetchall()
+            rows = self._index.execute(_SEARCH, (quoted, limit + self._further)).fetchall()
         best: dict[int, float] = {}
         for number, rank in rows:
             best.setdefault(number, -rank)

@@ -11,23 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.rooms import ROOMS
 from longtable import graph
 from longtable.base import errors
 
 ROOT = Path(__file__).parents[1]
-ROOMS = (
-    "base",
-    "memory",
-    "store",
-    "tools",
-    "nodes",
-    "graph",
-    "app",
-    "analyst",
-    "checks",
-    "modes",
-    "knowledge",
-)
 BASE = {"base"}
 MEMORY = BASE | {"memory"}
 PARSING = "tools.sql.parsing"

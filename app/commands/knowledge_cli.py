@@ -5,7 +5,6 @@ data teaches.
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -164,6 +163,7 @@ def import_(
     are left out.
     """
     with _opened(options) as (folder, settings, screen):
+        from longtable.knowledge.entries import Problem
         from longtable.knowledge.exchange.formats import read_file
 
         found = read_file(file)
@@ -171,12 +171,18 @@ def import_(
         refused = folder.add_terms(found.terms)
         problems += [str(problem) for problem in refused]
         added = len(found.terms) - len(refused)
+        sound: list[VerifiedQuery] = []
         with _checking(folder, settings) as fault_of:
             for query in _new(found.queries, folder):
                 if fault := fault_of(query):
                     problems.append(f"{query.question}: {fault}")
                 else:
-                    added += _added(partial(folder.add_query, query), query.name, problems)
+                    sound.append(query)
+        for query, written in zip(sound, folder.add_queries(sound), strict=True):
+            if isinstance(written, Problem):
+                problems.append(f"{query.name}: {written.message}")
+            else:
+                added += 1
         _tell_problems(screen, problems)
         screen.note("knowledge_imported", added=f"{added:,}", wrong=f"{len(problems):,}")
         if problems and not added:
@@ -189,16 +195,6 @@ def _new(queries: "Sequence[VerifiedQuery]", folder: "KnowledgeFolder") -> "list
     if folder.path.is_dir():
         known = {(query.question, query.sql) for query in folder.current().queries}
     return [query for query in queries if (query.question, query.sql) not in known]
-
-
-def _added(add_entry: Callable[[], object], name: str, problems: list[str]) -> bool:
-    """Add an entry. Return False, and add the problem, if it cannot be added."""
-    try:
-        add_entry()
-    except ConfigError as error:
-        problems.append(f"{name}: {error}")
-        return False
-    return True
 
 
 @contextmanager

@@ -128,9 +128,8 @@ class ConsoleScreen:
         self.console = console or make_console()
         self.errors = errors or make_console(stderr=True)
         self.language = system_language()
-        self._counts: list[Event] = []
-        """The token counts of the turn's calls, and the events of its compactions."""
-        self._queries: list[Event] = []
+        self._told: list[Event] = []
+        """Events of the turn that are told below its answer: token counts, compactions, queries."""
         self._names: dict[str, str] = {}
         """The names of the team's voices, by their ids."""
         self.results = Results()
@@ -162,8 +161,7 @@ class ConsoleScreen:
         self._lookups = []
         self._ms = 0
         self._said = ""
-        self._counts = []
-        self._queries = []
+        self._told = []
         if not self.console.is_terminal:  # in a terminal it stands there already, typed
             self._print(Text(f"> {clean(text)}", "bold"))
 
@@ -195,10 +193,8 @@ class ConsoleScreen:
         if event["type"] == "reasoning":
             self._think(event["text"])
             return
-        if event["type"] in ("context_usage", "context_compressed"):
-            self._counts.append(event)
-        if event["type"] == "query_finished":
-            self._queries.append(event)
+        if event["type"] in ("context_usage", "context_compressed", "query_finished"):
+            self._told.append(event)
         if event["type"] == "context_usage":
             return
         if event["type"] == "unsupported_numbers" and not event.get("voice"):
@@ -325,9 +321,9 @@ class ConsoleScreen:
         if self._doubts:
             self._print(render.unsupported(self._doubts, self.language))
             self._doubts = []
-        for query in verified_queries(self._queries):
+        for query in verified_queries(self._told):
             self._print(render.verified(query, self.language))
-        if usage := largest_usage(self._counts):
+        if usage := largest_usage(self._told):
             whose = self._names.get(usage.get("voice", ""), "")
             tokens = event.get("tokens")
             self._print(render.gauge(usage, self.language, whose, tokens))

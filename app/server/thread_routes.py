@@ -28,7 +28,7 @@ from longtable.app.server.server_threads import (
     threads_there,
     write_metadata,
 )
-from longtable.app.session import knowledge_of, server_archive, server_results
+from longtable.app.session import server_archive, server_knowledge, server_results
 from longtable.app.settings.run_settings import running_settings
 from longtable.base.errors import ConfigError, UnknownTopicError
 from longtable.graph.changes import TopicHistory, topic_histories
@@ -240,7 +240,7 @@ def knowledge(request: RouteRequest) -> Mapping[str, Any]:
     """Return the terms and checked queries of the server's knowledge folder. Without a folder there
     are none.
     """
-    folder = knowledge_of(running_settings())
+    folder = server_knowledge()
     taught = folder.current() if folder else Knowledge()
     terms = [{"kind": "term", **asdict(term)} for term in taught.terms]
     queries = [{"kind": "query", **asdict(query)} for query in taught.queries]

@@ -26,7 +26,7 @@ LOOKBACK = 20
 included."""
 MOST_MARKS = 4
 MOST_CALLS = 10
-"""Kept, of those that a call may repeat."""
+"""Newest calls of a conversation with which the next one is compared."""
 Count = Callable[[str], int]
 
 
@@ -151,12 +151,13 @@ class OpenAICache:
         tokens = 0
         for old, new in zip(before, after, strict=False):
             if old.text != new.text:
-                return tokens + self._count(_beginning(old.text, new.text))
+                return tokens + self._count(common_beginning(old.text, new.text))
             tokens += self._count(new.text)
         return tokens
 
 
-def _beginning(one: str, other: str) -> str:
+def common_beginning(one: str, other: str) -> str:
+    """Return what both texts begin with."""
     pairs = enumerate(zip(one, other, strict=False))
     end = next((place for place, (a, b) in pairs if a != b), min(len(one), len(other)))
     return one[:end]

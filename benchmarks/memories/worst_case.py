@@ -28,6 +28,7 @@ from langchain_core.runnables import Runnable
 from langchain_core.tools import BaseTool, tool
 from pydantic import Field
 
+from benchmarks.costs.caches import common_beginning
 from benchmarks.memories import worst, worst_fresh
 from benchmarks.memories.models import ANSWER, ENCODING, SUMMARY, waited_for
 from benchmarks.memories.systems import Fakes, LangChain, LangMem, Longtable, Maker, Setting
@@ -349,15 +350,8 @@ def shared_prefix(before: Sequence[BaseMessage], view: Sequence[BaseMessage]) ->
         if old.text == new.text and old.type == new.type:
             tokens += count.message(new)
             continue
-        return tokens + count.text(_alike(old.text, new.text))
+        return tokens + count.text(common_beginning(old.text, new.text))
     return tokens
-
-
-def _alike(one: str, other: str) -> str:
-    """Return what both texts begin with."""
-    pairs = enumerate(zip(one, other, strict=False))
-    end = next((place for place, (a, b) in pairs if a != b), min(len(one), len(other)))
-    return one[:end]
 
 
 # -- what is shown ---------------------------------------------------------------------------------

@@ -2,8 +2,7 @@
 tells which queries that ran are verified.
 """
 
-from dataclasses import dataclass, field, replace
-from threading import Lock
+from dataclasses import replace
 
 from longtable.base.concurrency import BoundedCache
 from longtable.base.errors import ConfigError, LongtableError, Reason
@@ -23,20 +22,16 @@ CHECKS = 2_000
 """Verified queries whose check is remembered."""
 
 
-@dataclass(frozen=True)
 class KnowledgeProvider:
     """What a graph takes from a knowledge folder. Without a database no query is checked."""
 
-    folder: KnowledgeFolder
-    database: Database | None
-    _sound: BoundedCache[str, bool] = field(
-        default_factory=lambda: BoundedCache(CHECKS), compare=False, repr=False
-    )
-    """Queries that could be planned. Faults are not kept: that of a locked file passes."""
-    _verified: dict[str, tuple[Knowledge, VerifiedQueries]] = field(
-        default_factory=dict, compare=False, repr=False
-    )
-    _lock: Lock = field(default_factory=Lock, compare=False, repr=False)
+    def __init__(self, folder: KnowledgeFolder, database: Database | None) -> None:
+        self.folder = folder
+        self.database = database
+        self._sound: BoundedCache[str, bool] = BoundedCache(CHECKS)
+        """Queries that could be planned. Faults are not kept: that of a locked file passes."""
+        self._compared: tuple[Knowledge, VerifiedQueries] | None = None
+        """What the folder taught last, and its queries to compare with."""
 
     def provider(self) -> ContextProvider:
         """Return the provider of what a question brings up. Raises `ConfigError` if the folder is
@@ -90,10 +85,12 @@ class KnowledgeProvider:
         """
         if self.database is None:
             return None
-        try:
-            query = self._equal_to(sql, self.database.dialect)
-        except ConfigError:
-            return None  # the folder is gone, which the event of the turn's material tells
+        knowledge = self.folder.known  # as the turn's material was made of it
+        compared = self._compared
+        if compared is None or compared[0] is not knowledge:
+            compared = knowledge, VerifiedQueries(knowledge.queries, self.database.dialect)
+            self._compared = compared
+        query = compared[1].equal_to(sql)
         if query is None or not query.checked_by:
             return None
         return Verified(
@@ -102,12 +99,3 @@ class KnowledgeProvider:
             checked_by=query.checked_by,
             checked_on=query.checked_on,
         )
-
-    def _equal_to(self, sql: str, dialect: str) -> VerifiedQuery | None:
-        knowledge = self.folder.current()
-        with self._lock:
-            known = self._verified.get(dialect)
-            if known is None or known[0] is not knowledge:
-                known = knowledge, VerifiedQueries(knowledge.queries, dialect)
-                self._verified[dialect] = known
-        return known[1].equal_to(sql)

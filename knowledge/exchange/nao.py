@@ -13,9 +13,9 @@ nao keeps one YAML document in each file of its folder `tests/`. PyYAML comes wi
 from pathlib import PurePosixPath
 
 from longtable.base.errors import MissingExtraError
-from longtable.knowledge.entries import Place, Problem, VerifiedQuery
-from longtable.knowledge.exchange.untrusted import fault_of_text, kind_of, plain_sql
-from longtable.knowledge.query_files import name_for
+from longtable.knowledge.entries import Place, Problem, VerifiedQuery, one_line
+from longtable.knowledge.exchange.untrusted import fault_of_text, kind_of
+from longtable.knowledge.query_files import bare_sql, name_for
 
 MOST_YAML_CHARS = 1_000_000
 MOST_ALIASES = 100
@@ -40,10 +40,10 @@ def read_nao(text: str, file: str) -> VerifiedQuery | Problem:
         fault = fault_of_text(values.get(key))
         if fault:
             return Problem(Place(file), f"`{key}`: {fault}")
-    question = " ".join(values["prompt"].split())
+    question = one_line(values["prompt"])
     if not question:
         return Problem(Place(file), "`prompt`: the question is missing")
-    sql = plain_sql(values["sql"])
+    sql = bare_sql(values["sql"])
     if not sql:
         return Problem(Place(file), "`sql`: the SQL is missing")
     name = name_for(values["name"].strip() or question)

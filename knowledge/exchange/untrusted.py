@@ -1,8 +1,7 @@
-"""Read JSON, single texts and SQL that other programs wrote, within limits."""
+"""Read JSON and single texts that other programs wrote, within limits."""
 
 import json
 import re
-from itertools import dropwhile
 
 from longtable.knowledge.entries import Place, Problem
 
@@ -57,18 +56,3 @@ def fault_of_text(value: object) -> str:
 def kind_of(value: object) -> str:
     """Return the name that JSON and YAML have for the kind of a value."""
     return _KINDS.get(type(value), type(value).__name__)
-
-
-def plain_sql(sql: str) -> str:
-    """Return SQL without comments above it and without a semicolon at its end.
-
-    The files of verified queries have their question, and who checked it, in comments above the
-    SQL: an imported comment must not say these.
-    """
-    lines = dropwhile(_is_comment, sql.splitlines())
-    return "\n".join(lines).strip().rstrip(";").rstrip()
-
-
-def _is_comment(line: str) -> bool:
-    stripped = line.strip()
-    return not stripped or stripped.startswith("--")

@@ -12,15 +12,14 @@ import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
-from longtable.knowledge.entries import Place, Problem, VerifiedQuery
+from longtable.knowledge.entries import Place, Problem, VerifiedQuery, one_line
 from longtable.knowledge.exchange.untrusted import (
     MOST_ENTRIES,
     fault_of_text,
     kind_of,
-    plain_sql,
     read_json,
 )
-from longtable.knowledge.query_files import name_for
+from longtable.knowledge.query_files import FreeNames, bare_sql
 
 QUESTION = ("question", "natural_language_question")
 SQL = ("sql", "content")
@@ -45,7 +44,7 @@ def read_vanna(text: str, file: str) -> tuple[list[VerifiedQuery], list[Problem]
     queries: list[VerifiedQuery] = []
     problems: list[Problem] = []
     seen: set[tuple[str, str]] = set()
-    names = _Names()
+    names = FreeNames()
     for number, row in enumerate(rows[:MOST_ENTRIES], 1):
         pair = _pair(row)
         if isinstance(pair, str):
@@ -108,10 +107,10 @@ def _pair(row: object) -> tuple[str, str] | str:
         fault = fault_of_text(value)
         if fault:
             return f"`{key}`: {fault}"
-    question = " ".join(str(values["question"]).split())
+    question = one_line(str(values["question"]))
     if not question:
         return "`question`: the question is missing"
-    sql = plain_sql(str(values["sql"]))
+    sql = bare_sql(str(values["sql"]))
     return (question, sql) if sql else "`sql`: the SQL is missing"
 
 
@@ -128,23 +127,3 @@ def _inner_sql(value: object) -> object:
             inner = json.loads(value)
             return inner.get("sql", value)
     return value
-
-
-class _Names:
-    """Gives out names that are free. `name_for` alone would count from 2 for each query: 20,000
-    rows that begin alike take minutes.
-    """
-
-    def __init__(self) -> None:
-        self._taken: set[str] = set()
-        self._last: dict[str, int] = {}
-
-    def for_question(self, question: str) -> str:
-        """Return a name, and take it."""
-        first = name_for(question)
-        name = first
-        while name in self._taken:
-            self._last[first] = self._last.get(first, 1) + 1
-            name = f"{first}_{self._last[first]}"
-        self._taken.add(name)
-        return name

@@ -130,8 +130,9 @@ def content_words(text: str) -> frozenset[str]:
 
 
 def _words(text: str) -> frozenset[str]:
-    """Return the content words of a text; for Chinese, all pairs of neighbouring characters, even
-    those that `terms` leaves out, because two texts about the same thing share few pairs.
+    """Return the content words of a text. For Chinese they are all pairs of neighbouring
+    characters, also the pairs that `terms` leaves out, because two texts about the same thing share
+    few pairs.
     """
     return frozenset(terms(text)).union(
         token for token in tokens_of(text) if token[1:] and not token.isascii()

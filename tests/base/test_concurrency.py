@@ -4,12 +4,25 @@ threads of their own.
 
 import asyncio
 import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
+from pathlib import Path
 
 import pytest
 
-from longtable.base.concurrency import ASYNC, SYNC, WORKERS, Execution, a_from, complete, in_thread
+from longtable.base.concurrency import (
+    ASYNC,
+    SYNC,
+    WORKERS,
+    Execution,
+    a_from,
+    complete,
+    file_lock,
+    in_thread,
+)
 
 
 class Counter:
@@ -109,3 +122,19 @@ def test_work_that_is_written_once_runs_without_an_event_loop_and_on_one() -> No
 def test_work_that_waits_past_its_execution_says_so() -> None:
     with pytest.raises(RuntimeError, match=r"Execution\.call"):
         complete(asyncio.sleep(0))
+
+
+def test_a_file_lock_is_held_by_one_at_a_time_and_released_after_an_error(tmp_path: Path) -> None:
+    inside: list[int] = []
+
+    def work(number: int) -> None:
+        with suppress(ValueError), file_lock(tmp_path / "lock"):
+            inside.append(number)
+            time.sleep(0.005)
+            assert inside == [number]
+            inside.clear()
+            raise ValueError
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(work, range(12)))
+    assert inside == []

@@ -11,6 +11,7 @@ from longtable.base.words import fold
 from longtable.knowledge.entries import Place, Term
 from longtable.knowledge.exchange.ossie import read_ossie, write_ossie
 from longtable.knowledge.exchange.untrusted import MOST_CHARS, MOST_ENTRIES
+from tests.support.json_values import json_values
 
 Entry = Mapping[str, object]
 
@@ -292,32 +293,21 @@ def test_the_longest_texts_survive() -> None:
     assert read_ossie(write_ossie(terms, "a"), "a.json") == (terms, [])
 
 
-JSON = st.recursive(
-    st.none() | st.booleans() | st.floats() | st.text(max_size=5),
-    lambda inner: (
-        st.lists(inner, max_size=3)
-        | st.dictionaries(
-            st.sampled_from(
-                [
-                    "semantic_model",
-                    "datasets",
-                    "metrics",
-                    "fields",
-                    "name",
-                    "expression",
-                    "dialects",
-                    "dialect",
-                    "ai_context",
-                    "synonyms",
-                    "description",
-                    "instructions",
-                ]
-            ),
-            inner,
-            max_size=5,
-        )
-    ),
-    max_leaves=25,
+JSON = json_values(
+    [
+        "semantic_model",
+        "datasets",
+        "metrics",
+        "fields",
+        "name",
+        "expression",
+        "dialects",
+        "dialect",
+        "ai_context",
+        "synonyms",
+        "description",
+        "instructions",
+    ]
 )
 
 

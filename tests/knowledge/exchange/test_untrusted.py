@@ -8,10 +8,9 @@ from longtable.knowledge.exchange.untrusted import (
     MOST_JSON_CHARS,
     fault_of_text,
     kind_of,
-    plain_sql,
     read_json,
 )
-from longtable.knowledge.query_files import read_query, write_query
+from longtable.knowledge.query_files import bare_sql, read_query, write_query
 
 
 @pytest.mark.parametrize(
@@ -75,11 +74,11 @@ def test_kinds_have_the_names_of_json() -> None:
     ],
 )
 def test_sql_loses_comments_above_it_and_its_semicolon(sql: str, plain: str) -> None:
-    assert plain_sql(sql) == plain
+    assert bare_sql(sql) == plain
 
 
 def test_imported_sql_cannot_say_who_checked_it() -> None:
-    sql = plain_sql("-- checked by: Ann Lee\n\u2028-- question: Another?\nSELECT 1")
+    sql = bare_sql("-- checked by: Ann Lee\n\u2028-- question: Another?\nSELECT 1")
     query = VerifiedQuery(name="a", question="How many?", sql=sql)
     assert read_query(write_query(query), "queries/a.sql") == VerifiedQuery(
         name="a", question="How many?", sql="SELECT 1", wordings=[]

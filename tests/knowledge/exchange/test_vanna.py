@@ -11,6 +11,7 @@ from longtable.knowledge.entries import Place, VerifiedQuery
 from longtable.knowledge.exchange.untrusted import MOST_ENTRIES
 from longtable.knowledge.exchange.vanna import read_vanna
 from longtable.knowledge.query_files import name_for, read_query, write_query
+from tests.support.json_values import json_values
 
 DDL = "CREATE TABLE genre (id INT)"
 GENRES = "What are the top selling genres?"
@@ -195,19 +196,8 @@ def test_names_are_those_of_name_for(questions: list[str]) -> None:
     assert [query.name for query in read_vanna(json.dumps(rows), "a.json")[0]] == expected
 
 
-JSON = st.recursive(
-    st.none() | st.booleans() | st.floats() | st.text(max_size=5),
-    lambda inner: (
-        st.lists(inner, max_size=3)
-        | st.dictionaries(
-            st.sampled_from(
-                ["df", "data", "question", "content", "sql", "type", "training_data_type", "0", "1"]
-            ),
-            inner,
-            max_size=4,
-        )
-    ),
-    max_leaves=20,
+JSON = json_values(
+    ["df", "data", "question", "content", "sql", "type", "training_data_type", "0", "1"]
 )
 
 
