@@ -114,6 +114,8 @@ def _is_extreme(word: str) -> bool:
 
 def _in_name(draft: Draft, each: Meaning, word: str) -> bool:
     column = draft.column(each)
+    if each.must or (column is not None and column.spoken):
+        return True
     names = column.words if column is not None else draft.table(each.table).words
     return any(likeness(word, name) >= _NAMED for name in names)
 

@@ -364,7 +364,9 @@ def identity(draft: Draft, table: Table) -> list[Column]:
     asked = [
         column
         for each in draft.slots.where
-        if each.table == table.name and (column := table.by_name.get(each.column.casefold()))
+        if each.table == table.name
+        and (column := table.by_name.get(each.column.casefold()))
+        and not column.is_condition
     ]
     ranked = [
         column

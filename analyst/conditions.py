@@ -255,7 +255,7 @@ def _target_by_words(
         if own and not {"spent", "spend"} & words:
             draft.pay(0.1, text)
             return own[0][1]
-        return money_measure(draft, draft.head(), text)
+        return nearest_money(draft, draft.head(), text)
     return _limited_before(draft, text)
 
 
@@ -407,7 +407,16 @@ def money_measures(draft: Draft, head: str) -> list[tuple[float, Measure]]:
     return sorted(options, key=lambda each: each[0])
 
 
-def money_measure(draft: Draft, head: str, text: str) -> Measure:
+def money_measure(draft: Draft, each: Meaning) -> Measure:
+    """Return the measure that a word such as "revenue" stands for. It is the one that a company's
+    term names, or the sum of money that is nearest to what the question is about.
+    """
+    if each.column:
+        return Measure(each.arg, each.table, each.column)
+    return nearest_money(draft, draft.head() or draft.base, each.text)
+
+
+def nearest_money(draft: Draft, head: str, text: str) -> Measure:
     """Return the sum of money that is nearest to the table `head`, and add the price of this
     choice. Raises `NoReadingError` if there is none.
     """
@@ -607,6 +616,14 @@ def _is_null(draft: Draft, each: Meaning) -> None:
     ):
         raise NoReadingError(each.text)  # no delay: none known, or none had?
     draft.slots.where.append(Where(each.table, each.column, cond))
+
+
+def fill_terms(draft: Draft) -> None:
+    """Add the conditions of the company's terms that name rows."""
+    for each in draft.meanings:
+        if each.must:
+            cond = Condition(Col(each.table, each.must), "=", True)
+            draft.slots.where.append(Where(each.table, each.must, cond))
 
 
 def fill_values(draft: Draft) -> None:

@@ -18,6 +18,7 @@ from longtable.analyst.links import Match, name_meanings, texts_to_look_up
 from longtable.analyst.query import Query, read_sql, write_sql
 from longtable.analyst.reading import Reading, goes_on, is_fragment, operations_in, read_question
 from longtable.analyst.schema import Catalog, read_catalog
+from longtable.analyst.terms import GlossaryTerm, spoken_in, tables_of, terms_in, with_terms
 from longtable.base.words import fold
 from longtable.memory.compaction.ledger import LedgerLine, ledger_in
 from longtable.memory.materials import PASSED_ID
@@ -86,6 +87,8 @@ class View:
     folded: bool = False
     checked: Mapping[str, str] = field(default_factory=dict)
     """SQL that the owner of the data checked, by its question, folded."""
+    terms: tuple[GlossaryTerm, ...] = ()
+    """The terms of the company's glossary that came with the call."""
     card: str = ""
     """The system prompt up to the memory block, if earlier rounds were compacted; otherwise "".
     Without a compaction, the tools' own answers are still in the view.
@@ -127,12 +130,14 @@ def read_view(messages: Sequence[BaseMessage]) -> View:
     turns: list[Turn] = []
     memory: list[str] = []
     checked: dict[str, str] = {}
+    terms: tuple[GlossaryTerm, ...] = ()
     for message in messages:
         text = str(message.text)
         if isinstance(message, SystemMessage) or text.lstrip().startswith(_MEMORY):
             memory.append(text)
         elif str(message.id or "").startswith(PASSED_ID):
             checked |= checked_queries(text)
+            terms += terms_in(text)
         elif isinstance(message, HumanMessage):
             turns.append(
                 Turn(
@@ -159,6 +164,7 @@ def read_view(messages: Sequence[BaseMessage]) -> View:
         tuple(ledger_in(joined)),
         folded,
         checked,
+        terms,
         card,
     )
 
@@ -217,7 +223,8 @@ def catalog_in(view: View) -> Catalog | None:
         and result.data is not None
         and isinstance(result.data.get("tables"), list)
     ]
-    return read_catalog(tuple(dict.fromkeys(answers)), view.card)
+    catalog = read_catalog(tuple(dict.fromkeys(answers)), view.card)
+    return with_terms(catalog, view.terms) if catalog is not None and view.terms else catalog
 
 
 def values_in(view: View) -> dict[str, tuple[Match, ...]]:
@@ -472,13 +479,18 @@ def _described(view: View, catalog: Catalog, names: list[str]) -> tuple[Call, ..
     )
 
 
-def _tokens(question: str, catalog: Catalog, values: dict[str, tuple[Match, ...]]) -> list[Token]:
+def _tokens(
+    question: str,
+    catalog: Catalog,
+    values: dict[str, tuple[Match, ...]],
+    terms: Sequence[str] = (),
+) -> list[Token]:
     if not is_chinese(question):
         return tokenize(question)
     # The Chinese lists are read for Chinese questions only.
     from longtable.analyst.zh import translate
 
-    names: list[str] = []
+    names = [*terms]
     for text, matches in values.items():
         if matches:
             names += [text, *(str(match.value) for match in matches)]
@@ -507,32 +519,23 @@ def _answer(view: View, catalog: Catalog) -> Decision:
     values: dict[str, tuple[Match, ...]] = {}
     for text, matches in values_in(view).items():
         values[text] = tuple(each for each in matches if catalog.table(each.table))
-    tokens = _tokens(question, catalog, values)
+    spoken = spoken_in(view.terms, question)
+    tokens = _tokens(question, catalog, values, spoken)
     if look := _search(view, catalog, tokens):
         return look
     prior = _prior(view, catalog)
     open_ended = all(goes_on(tokens)) or is_fragment(tokens)
     if prior is None and len(view.turns) > 1 and open_ended:
         raise talk.DeclineError("before")
-    texts = (
-        []
-        if len(view.now.of("find_values")) >= 2
-        else [text for text in texts_to_look_up(tokens, catalog, MOST_TEXTS) if text not in values]
-    )
-    lookup = (
-        (
-            Call(
-                "find_values",
-                {"text": texts if len(texts) > 1 else texts[0], "limit": MOST_MATCHES},
-            ),
-        )
-        if texts
-        else ()
-    )
+    lookup = _look_up(view, tokens, catalog, values, spoken)
     names = (
         []
         if catalog.carded
-        else [*_relevant(catalog, tokens), *(prior.tables if prior is not None else ())]
+        else [
+            *_relevant(catalog, tokens),
+            *tables_of(catalog),
+            *(prior.tables if prior is not None else ()),
+        ]
     )
     if calls := (*_described(view, catalog, names), *lookup):
         return calls
@@ -546,6 +549,27 @@ def _answer(view: View, catalog: Catalog) -> Decision:
     if reading.query is None or reading.cost > costs.GOOD:
         raise _declined(view, reading)
     return (Call("run_sql", {"sql": write_sql(reading.query, catalog.dialect)}),)
+
+
+def _look_up(
+    view: View,
+    tokens: list[Token],
+    catalog: Catalog,
+    values: Mapping[str, tuple[Match, ...]],
+    spoken: Sequence[str],
+) -> tuple[Call, ...]:
+    """Return the call that looks up texts of a question in the data. Empty if there are none, or
+    after two such calls. Words of company terms (`spoken`) are not looked up.
+    """
+    if len(view.now.of("find_values")) >= 2:
+        return ()
+    of_terms = "\n".join(spoken)
+    unknown = texts_to_look_up(tokens, catalog, MOST_TEXTS)
+    texts = [text for text in unknown if text not in values and text not in of_terms]
+    if not texts:
+        return ()
+    text = texts if len(texts) > 1 else texts[0]
+    return (Call("find_values", {"text": text, "limit": MOST_MATCHES}),)
 
 
 def _declined(view: View, reading: Reading) -> talk.DeclineError:

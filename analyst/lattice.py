@@ -49,6 +49,8 @@ class Meaning:
     arg: str = ""
     number: float | int = 0
     period: Period | None = None
+    must: str = ""
+    """The computed column that must be true, for rows that a company's term names."""
 
     def is_op(self, *names: str) -> bool:
         """Return whether this meaning is one of the named operations."""

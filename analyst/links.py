@@ -21,6 +21,7 @@ from longtable.analyst.lexicon import (
     vocabulary,
 )
 from longtable.analyst.schema import Catalog, Column, Table, Value
+from longtable.analyst.terms import term_meanings
 
 LONGEST = 5
 LONGEST_VALUE = 7
@@ -72,6 +73,7 @@ def all_meanings(tokens: list[Token], catalog: Catalog, values: Values) -> list[
                 part, tokens[start - 1].word if start else "", start, text, values, catalog
             )
         meanings += _numbers(tokens, start)
+    meanings += term_meanings(tokens, catalog)
     plain = [_plain(tokens, start, meanings) for start in range(len(tokens))]
     meanings += itertools.chain.from_iterable(plain)
     return [*meanings, *_dated_verbs(tokens, catalog, meanings)]

@@ -71,7 +71,7 @@ def _measure_at(draft: Draft, place: int) -> Measure | None:
         return None
     draft.use(place)
     if each.is_op("money"):
-        return money_measure(draft, draft.head() or draft.base, each.text)
+        return money_measure(draft, each)
     if each.is_op("dimension"):
         column = best_dimension(draft, each.arg, draft.spoken()[:2], each.text)[0]
     return (
@@ -539,9 +539,9 @@ def fill_functions(draft: Draft) -> None:
             _how_much(draft, place, each)
         elif each.is_op("count"):
             _count(draft, place, each)
-        elif each.is_op("money") and not (draft.slots.measures or draft.slots.ranks):
+        elif each.is_op("money") and _measures_money(draft, each):
             draft.use(place)
-            draft.slots.measures.append(money_measure(draft, draft.head() or draft.base, each.text))
+            draft.slots.measures.append(money_measure(draft, each))
     for place, each in draft.open("op"):
         if each.is_op("howadj") and place not in draft.used:
             draft.use(place)
@@ -550,6 +550,14 @@ def fill_functions(draft: Draft) -> None:
                     draft, each.arg, draft.named()[:1] or draft.spoken()[:1], each.text.split()[-1]
                 )
             )
+
+
+def _measures_money(draft: Draft, each: Meaning) -> bool:
+    """Return whether a word such as "revenue" is what the question computes. A company's term for a
+    measure always is; other words only if nothing else is.
+    """
+    orders_only = all(rank.measure.func == "again" for rank in draft.slots.ranks)
+    return bool(each.column) or (orders_only and not draft.slots.measures)
 
 
 def _function(draft: Draft, place: int, each: Meaning) -> None:
@@ -562,18 +570,13 @@ def _function(draft: Draft, place: int, each: Meaning) -> None:
     while target >= 0 and draft.meanings[target].is_op("agg", "sup") and target not in draft.used:
         target = draft.after(target, most=4)  # the lowest and the highest weight
     thing = draft.meanings[target] if target >= 0 else None
+    if thing is not None and thing.is_op("money") and thing.column:
+        if thing.arg != func:
+            raise NoReadingError(f"{each.text} {thing.text}")  # the average of a total: per what?
+        draft.use(place)
+        return
     if thing is not None and thing.is_op("count"):
-        counted = draft.after(target, over=_ASKING, most=4)
-        draft.use(place, target)
-        if counted >= 0 and draft.is_measure(counted):
-            _compute(draft, func, counted)
-            return
-        if func == "sum":
-            draft.used.discard(target)
-            return
-        if func != "avg" or not draft.slots.measures:
-            raise NoReadingError(f"{each.text} {thing.text}")
-        draft.slots.ratio = "average"
+        _over_count(draft, place, target)
         return
     option = _column_for(draft, func, place, target)
     if option >= 0:
@@ -599,6 +602,24 @@ def _function(draft: Draft, place: int, each: Meaning) -> None:
     if known is not None:
         draft.use(place)
         draft.slots.measures.append(Measure(func, known.table, known.name))
+
+
+def _over_count(draft: Draft, place: int, target: int) -> None:
+    """Find what a function of a count computes, such as the average number of orders. Raises
+    `NoReadingError` if it is not clear.
+    """
+    func = draft.meanings[place].arg
+    counted = draft.after(target, over=_ASKING, most=4)
+    draft.use(place, target)
+    if counted >= 0 and draft.is_measure(counted):
+        _compute(draft, func, counted)
+    elif func == "sum":
+        draft.used.discard(target)
+    elif func != "avg" or not draft.slots.measures:
+        words = [draft.meanings[each].text for each in (place, target)]
+        raise NoReadingError(" ".join(words))
+    else:
+        draft.slots.ratio = "average"
 
 
 def _column_for(draft: Draft, func: str, place: int, target: int) -> int:
@@ -633,7 +654,7 @@ def _over_dimension(draft: Draft, func: str, place: int, other: int, op: Meaning
     """
     draft.use(place, other)
     if op.is_op("money"):
-        measure = money_measure(draft, draft.head() or draft.base, op.text)
+        measure = money_measure(draft, op)
         draft.slots.measures.append(Measure(func, measure.table, measure.column))
         return
     key = _dimension_key(draft, op.arg, draft.named() or draft.spoken()[:1], op.text.split()[-1])

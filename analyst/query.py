@@ -19,10 +19,17 @@ Unit = Literal["year", "month", "month_of_year", "quarter", "day", "hour", "week
 
 @dataclass(frozen=True)
 class Col:
-    """A column of one of the query's tables."""
+    """A column of one of the query's tables, or an expression over its columns. The `name` of an
+    expression is its SQL in brackets.
+    """
 
     table: str
     name: str
+
+    @property
+    def is_computed(self) -> bool:
+        """Return whether this is an expression."""
+        return self.name.startswith("(")
 
 
 @dataclass(frozen=True)
@@ -224,6 +231,8 @@ class _Writer:
 
     def scalar(self, item: Scalar) -> str:
         match item:
+            case Col() if item.is_computed:
+                return item.name
             case Col():
                 return (
                     f"{self.name(item.table)}.{self.name(item.name)}"
@@ -251,6 +260,8 @@ class _Writer:
         value = cond.value
         if cond.op == "null":
             text = f"{left} IS NULL"
+        elif value is True and isinstance(cond.left, Col) and cond.left.is_computed:
+            text = left if cond.op == "=" else f"NOT {left}"
         elif cond.op in PATTERNS:
             escaped = re.sub(r"([\\%_])", r"\\\1", str(value))
             like = "LIKE" if self.dialect == "sqlite" else "ILIKE"  # SQLite's LIKE disregards case
@@ -382,7 +393,23 @@ class _Reader:
             node.name,
         )
 
+    def operand(self, node: exp.Expr) -> Col:
+        """Return a column, or an expression in brackets over the columns of one table."""
+        if isinstance(node, exp.Paren) and not isinstance(node.this, exp.Column):
+            return self.computed(node)
+        return self.column(node.unnest())
+
+    def computed(self, node: exp.Expr) -> Col:
+        outer = node.parent_select
+        columns = [each for each in node.find_all(exp.Column) if each.parent_select is outer]
+        tables = {self.column(each).table for each in columns}
+        if len(tables) != 1 or node.find(exp.AggFunc):
+            raise NotReadableError
+        return Col(tables.pop(), written(node, self.dialect))
+
     def scalar(self, node: exp.Expr) -> Scalar:
+        if isinstance(node, exp.Paren) and not isinstance(node.this, exp.Column):
+            return self.computed(node)
         node = node.unalias() if isinstance(node, exp.Alias | exp.Paren) else node
         match node:
             case exp.Column():
@@ -396,7 +423,7 @@ class _Reader:
                     else Agg("count", self.column(arg), distinct)
                 )
             case exp.Sum() | exp.Avg() | exp.Min() | exp.Max():
-                return Agg(cast(Func, node.key), self.column(node.this))
+                return Agg(cast(Func, node.key), self.operand(node.this))
         column = node.find(exp.Column)
         unit = _buckets(self.dialect).get(_bare(node))
         if column is None or unit is None:
@@ -413,7 +440,12 @@ class _Reader:
         )
 
     def condition(self, node: exp.Expr, *, negated: bool = False) -> Condition:
-        if isinstance(node, exp.Paren | exp.Escape | exp.Not):
+        if isinstance(node, exp.Paren):
+            try:
+                return self.condition(node.this, negated=negated)
+            except NotReadableError:
+                return Condition(self.computed(node), "=", True, negated)
+        if isinstance(node, exp.Escape | exp.Not):
             return self.condition(node.this, negated=negated != isinstance(node, exp.Not))
         right = node.args.get("query") or node.args.get("expression")
         match node:

@@ -21,6 +21,7 @@ from longtable.analyst.conditions import (
     fill_negations,
     fill_numbers,
     fill_patterns,
+    fill_terms,
     fill_values,
 )
 from longtable.analyst.lattice import Draft, Measure, NoReadingError, Path, Slots, cheapest_paths
@@ -32,6 +33,7 @@ from longtable.analyst.schema import Catalog
 from longtable.analyst.times import fill_periods
 
 _RULES = (
+    fill_terms,
     fill_patterns,
     fill_periods,
     fill_ranks,

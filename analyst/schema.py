@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
-from typing import Any
+from typing import Any, Literal
 
 from longtable.analyst.lexicon import expanded, lemma, split_name, stem, vocabulary
 
@@ -18,6 +18,7 @@ _DATE_TYPE = re.compile(r"DATE|TIMESTAMP", re.IGNORECASE)
 _DATE_TEXT = re.compile(r"^\d{4}-\d{2}(-\d{2})?([ T].*)?$")
 _UNIT_COMMENT = re.compile(r"\bin (\w+)")
 
+FLAG_TYPE = "BOOLEAN"
 OPPOSITES = {
     "0": "1",
     "no": "yes",
@@ -47,11 +48,22 @@ class Column:
     references: str = ""
     comment: str = ""
     samples: tuple[object, ...] = ()
+    spoken: tuple[str, ...] = ()
+    """The words of a company's term, if the column is computed. Its `name` is then an expression
+    in brackets.
+    """
 
     @cached_property
     def words(self) -> tuple[str, ...]:
         """Return the words of the column's name, with abbreviations spelled out."""
-        return expanded(self.name)
+        return self.spoken or expanded(self.name)
+
+    @property
+    def is_condition(self) -> bool:
+        """Return whether the column is computed, and only tells which rows a company's term
+        names.
+        """
+        return bool(self.spoken) and self.type == FLAG_TYPE
 
     @cached_property
     def seen(self) -> list[object]:
@@ -173,6 +185,8 @@ class Table:
     columns: tuple[Column, ...] = ()
     described: bool = False
     comment: str = ""
+    computed: tuple[Column, ...] = ()
+    """What terms of the company's glossary compute from a row."""
 
     @cached_property
     def words(self) -> tuple[str, ...]:
@@ -184,8 +198,8 @@ class Table:
 
     @cached_property
     def by_name(self) -> dict[str, Column]:
-        """Return the columns of the table by their case-folded names."""
-        return {column.name.casefold(): column for column in self.columns}
+        """Return the columns of the table by their case-folded names, computed ones included."""
+        return {column.name.casefold(): column for column in (*self.columns, *self.computed)}
 
     @cached_property
     def key(self) -> tuple[Column, ...]:
@@ -272,6 +286,21 @@ class Step:
     """How many other keys between the two tables fit the question equally well."""
 
 
+@dataclass(frozen=True)
+class CompanyTerm:
+    """A term of the company's glossary and what it stands for in the schema."""
+
+    spellings: tuple[tuple[str, ...], ...]
+    """The words of the term and of its synonyms, in the singular and in lower case."""
+    kind: Literal["table", "column", "condition", "measure"]
+    """What the term stands for: the rows of a table; a column, maybe a computed one; those rows
+    for which a computed column is true; or a function of a column.
+    """
+    table: str
+    column: str = ""
+    func: str = ""
+
+
 @dataclass(frozen=True, eq=False)
 class Catalog:
     """Everything that the messages tell about the database."""
@@ -282,6 +311,7 @@ class Catalog:
     total: int = 0
     carded: frozenset[str] = frozenset()
     """Tables that are known only from the schema's card, and so without samples and comments."""
+    terms: tuple[CompanyTerm, ...] = ()
 
     def table(self, name: str) -> Table | None:
         """Return the table with this name in any case, None if there is none."""
