@@ -208,6 +208,14 @@ def test_a_term_is_written_below_the_others_which_stay_as_they_were(folder: Path
     assert [term.term for term in opened.current().terms] == ["mover"]
 
 
+def test_a_term_that_is_there_is_a_problem_and_is_not_written_again(tmp_path: Path) -> None:
+    opened = KnowledgeFolder(tmp_path)
+    assert opened.add_terms([Term(term="order", meaning="x")]) == []
+    (problem,) = opened.add_terms([Term(term="order", meaning="x")])
+    assert "'order' is already a name of 'order' (glossary.toml:1)" in str(problem)
+    assert len(opened.current().terms) == 1
+
+
 def test_a_glossary_with_a_mistake_is_not_written_over(folder: Path) -> None:
     (folder / "glossary.toml").write_text('[[term]]\nterm = "mover"\nmeaning = "x"\n[[term]]\n')
     before = (folder / "glossary.toml").read_text()
