@@ -424,7 +424,8 @@ class Conversation:
         by: str = "",
     ) -> VerifiedQuery:
         """Write the question of a turn and the SQL that answers it into the knowledge folder, as
-        somebody (`by`) has checked both.
+        somebody (`by`) has checked both. If the folder has a query of this question and this SQL,
+        return that one and write nothing.
 
         `turn`: None for the newest turn with a query that gave a result; with `sql`, for the newest
         turn. `question`: other words than the turn's own. `sql`: the SQL that should have run, if

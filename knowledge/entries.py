@@ -1,5 +1,6 @@
 """Terms, rules and verified queries: what a knowledge folder holds."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -98,3 +99,10 @@ def unique_terms(terms: Sequence[Term]) -> tuple[list[Term], list[Problem]]:
 def one_line(text: str) -> str:
     """Return a text on one line, with single blanks."""
     return " ".join(text.split())
+
+
+def lines_of(text: str) -> list[str]:
+    """Return the lines of a text, each with its line feed. Only a line feed ends a line:
+    `str.splitlines` also splits at characters that may stand in a value, such as U+2028.
+    """
+    return [line for line in re.split(r"(?<=\n)", text) if line]

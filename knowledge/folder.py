@@ -1,10 +1,12 @@
 """Read a knowledge folder, read it again when its files change, and write single entries."""
 
+import codecs
 import os
+import shlex
 import stat
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from threading import Lock
@@ -17,12 +19,13 @@ from longtable.knowledge.entries import (
     Problem,
     Term,
     VerifiedQuery,
+    one_line,
     unique_terms,
 )
 from longtable.knowledge.glossary import FILE as GLOSSARY
 from longtable.knowledge.glossary import read_glossary, without_table, write_glossary
 from longtable.knowledge.material import MOST_QUERIES, Found, fitting
-from longtable.knowledge.query_files import ENDING, FreeNames, read_query, write_query
+from longtable.knowledge.query_files import ENDING, FreeNames, bare_sql, read_query, write_query
 from longtable.knowledge.query_files import FOLDER as QUERIES
 from longtable.knowledge.query_search import QuerySearch
 
@@ -40,19 +43,14 @@ Fingerprint = tuple[tuple[str, int, int], ...]
 def read_folder(path: Path) -> Knowledge:
     """Return what a folder teaches. What cannot be read is left out, with a problem for each.
 
-    Raises `ConfigError` if there is no such folder.
+    Raises `ConfigError` if there is no such folder, or it cannot be read.
     """
-    if not path.is_dir():
-        raise ConfigError(
-            f"the knowledge folder {path} is not there; `longtable knowledge add` makes one",
-            name="knowledge",
-            wanted="a folder with glossary.toml, rules.md or queries/",
-        )
+    _check_folder(path)
     terms: list[Term] = []
-    problems: list[Problem] = []
+    files, problems = _files(path)
     rules = ""
     queries: list[VerifiedQuery] = []
-    for file in _files(path):
+    for file in files:
         name = file.relative_to(path).as_posix()
         text = _text(file, name, path)
         if isinstance(text, Problem):
@@ -81,13 +79,61 @@ def read_folder(path: Path) -> Knowledge:
     return Knowledge(terms, rules, queries, problems)
 
 
-def _files(path: Path) -> Iterator[Path]:
-    """Yield the files of a folder that are read, in a fixed order."""
-    for name in (GLOSSARY, RULES):
-        if (path / name).exists():
-            yield path / name
-    if (path / QUERIES).is_dir():
-        yield from sorted((path / QUERIES).glob(f"*{ENDING}"))
+def _check_folder(path: Path) -> None:
+    """Raise `ConfigError` if there is no such folder, or it cannot be read."""
+    try:
+        _names(path)
+    except (FileNotFoundError, NotADirectoryError, ValueError) as error:
+        quoted = shlex.quote(str(path))
+        message = (
+            f"is not there: check its name, or make it with mkdir {quoted}, or with its first"
+            f" entry: longtable knowledge add --knowledge {quoted} ..."
+        )
+        if isinstance(error, NotADirectoryError) and path.exists():
+            message = "is a file: a folder is needed"
+        raise ConfigError(
+            f"the knowledge folder {path} {message}",
+            name="knowledge",
+            wanted="a folder with glossary.toml, rules.md or queries/",
+        ) from error
+    except OSError as error:
+        raise _unreadable(path, error) from error
+
+
+def _names(folder: Path) -> list[str]:
+    """Return the names in a folder, sorted. Raises `OSError`: `Path.glob` would find nothing."""
+    with os.scandir(folder) as entries:
+        return sorted(entry.name for entry in entries)
+
+
+def _query_names(folder: Path) -> list[str]:
+    """Return the names of a folder's query files. Raises `OSError` if they cannot be listed."""
+    if not _is_there(folder / QUERIES):
+        return []
+    return [name for name in _names(folder / QUERIES) if name.endswith(ENDING)]
+
+
+def _is_there(file: Path) -> bool:
+    """Return whether a file or link is there, though it may not be readable."""
+    try:
+        file.lstat()
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True  # to read it tells why it cannot be read
+    return True
+
+
+def _files(path: Path) -> tuple[list[Path], list[Problem]]:
+    """Return the files of a folder that are read, in a fixed order, and a problem if its queries
+    cannot be listed.
+    """
+    files = [path / name for name in (GLOSSARY, RULES) if _is_there(path / name)]
+    try:
+        names = _query_names(path)
+    except OSError as error:
+        return files, [Problem(Place(QUERIES), f"it cannot be read: {error.strerror}")]
+    return [*files, *(path / QUERIES / name for name in names)], []
 
 
 def _text(file: Path, name: str, folder: Path) -> str | Problem:
@@ -122,11 +168,12 @@ class KnowledgeFolder:
     def current(self) -> Knowledge:
         """Return what the folder teaches now: the same object as long as no file changes.
 
-        Raises `ConfigError` if the folder is gone.
+        Raises `ConfigError` if the folder is gone, or cannot be read.
         """
         with self._lock:
+            _check_folder(self.path)
             seen = _fingerprint(self.path)
-            if seen != self._seen or not self.path.is_dir():
+            if seen != self._seen:
                 self._knowledge = read_folder(self.path)
                 self._search = None
                 self._seen = seen
@@ -151,8 +198,19 @@ class KnowledgeFolder:
         queries = search.queries(question, MOST_QUERIES)
         return fitting(search.terms(question), search.knowledge.rules, queries)
 
+    def query_files(self) -> set[str]:
+        """Return the files of the queries that are there, relative to the folder. Without a folder
+        there are none.
+
+        Raises `ConfigError` if the folder cannot be read.
+        """
+        if not _is_there(self.path):
+            return set()
+        return {query.place.file for query in self.current().queries}
+
     def add_query(self, query: VerifiedQuery) -> VerifiedQuery:
-        """Write a query's file, under a name that is free, and return it as written.
+        """Write a query's file, under a name that is free, and return it as written. If a query
+        with the same question and the same SQL is there, return that one and write nothing.
 
         Raises `ConfigError` if the file could not be read again, or cannot be written.
         """
@@ -162,23 +220,42 @@ class KnowledgeFolder:
         return written
 
     def add_queries(self, queries: Sequence[VerifiedQuery]) -> list[VerifiedQuery | Problem]:
-        """Write a file for each query, under names that are free. Return each as written, or why
-        its file could not be read again.
+        """Write the queries as `write_queries` does, and return what it yields."""
+        return [*self.write_queries(queries)]
 
-        Raises `ConfigError` if a file cannot be written.
+    def write_queries(
+        self, queries: Sequence[VerifiedQuery]
+    ) -> Generator[VerifiedQuery | Problem, None, None]:
+        """Write a file for each query, under names that are free. Yield each as soon as it is
+        written, or why its file could not be read again. For a query that is there already, with
+        the same question and the same SQL, yield that one.
+
+        Raises `ConfigError` if the queries that are there cannot be read, or a file cannot be
+        written.
         """
-        written: list[VerifiedQuery | Problem] = []
         with _writing(self.path):
-            folder = self.path / QUERIES
-            names = FreeNames({file.stem for file in folder.glob(f"*{ENDING}")})
+            known = {_pair(query): query for query in reversed(self.current().queries)}
+            names = FreeNames(self._taken_names())
             for query in queries:
+                if _pair(query) in known:
+                    yield known[_pair(query)]
+                    continue
                 name = names.for_question(query.name or query.question)
                 text = write_query(query)
-                kept = read_query(text, f"{QUERIES}/{name}{ENDING}")
-                if not isinstance(kept, Problem):
-                    _write(folder / f"{name}{ENDING}", text)
-                written.append(kept)
-        return written
+                written = read_query(text, f"{QUERIES}/{name}{ENDING}")
+                if not isinstance(written, Problem):
+                    _write(self.path / QUERIES / f"{name}{ENDING}", text)
+                    known[_pair(written)] = written
+                yield written
+
+    def _taken_names(self) -> set[str]:
+        """Return the names of query files without their ending. Raises `ConfigError` if they cannot
+        be listed, for a file could be written over.
+        """
+        try:
+            return {name.removesuffix(ENDING) for name in _query_names(self.path)}
+        except OSError as error:
+            raise _unreadable(self.path / QUERIES, error) from error
 
     def add_term(self, term: Term) -> None:
         """Write a term below the others of the glossary.
@@ -203,8 +280,7 @@ class KnowledgeFolder:
             kept, doubles = unique_terms([*known, *sound])
             fresh = kept[len(known) :]
             if fresh:
-                parts = [before.rstrip(), write_glossary(fresh)]
-                _write(file, "\n\n".join(filter(None, parts)))
+                _rewrite(file, _appended(before, write_glossary(fresh)))
         return [*problems, *doubles]
 
     def remove(self, name: str) -> bool:
@@ -216,7 +292,7 @@ class KnowledgeFolder:
         knowledge = self.current()
         for query in knowledge.queries:
             if query.name == name:
-                (self.path / query.place.file).unlink(missing_ok=True)
+                _delete(self.path / query.place.file)
                 return True
         with _writing(self.path):
             file = self.path / GLOSSARY
@@ -224,7 +300,7 @@ class KnowledgeFolder:
             term = next((term for term in read_glossary(text)[0] if term.term == name), None)
             if term is None:
                 return False
-            _write(file, without_table(text, term.place.line))
+            _rewrite(file, without_table(text, term.place.line))
         return True
 
     def _glossary(self, file: Path) -> str:
@@ -232,7 +308,7 @@ class KnowledgeFolder:
 
         Raises `ConfigError` if it has a mistake: what is written below might not be read.
         """
-        if not file.exists():
+        if not _is_there(file):
             return ""
         text = _text(file, GLOSSARY, self.path)
         problems = [text] if isinstance(text, Problem) else read_glossary(text)[1]
@@ -256,6 +332,12 @@ def _writing(folder: Path) -> Iterator[None]:
         yield
 
 
+def _unreadable(path: Path, error: OSError) -> ConfigError:
+    return ConfigError(
+        f"the knowledge folder cannot be read: {path}: {error.strerror}", name="knowledge"
+    )
+
+
 def _unwritable(path: Path, error: OSError) -> ConfigError:
     return ConfigError(
         f"the knowledge folder cannot be written: {path}: {error.strerror}", name="knowledge"
@@ -263,13 +345,47 @@ def _unwritable(path: Path, error: OSError) -> ConfigError:
 
 
 def _fingerprint(path: Path) -> Fingerprint:
-    """Return name, size and time of change of each file that is read."""
-    seen: list[tuple[str, int, int]] = []
-    for file in _files(path):
+    """Return name, size and time of change of each file that is read, and the problems."""
+    files, problems = _files(path)
+    seen = [(str(problem), 0, 0) for problem in problems]
+    for file in files:
         with suppress(OSError):
             about = file.stat()
             seen.append((file.name, about.st_size, about.st_mtime_ns))
     return tuple(seen)
+
+
+def _pair(query: VerifiedQuery) -> tuple[str, str]:
+    """Return a query's question and SQL as a file would have them."""
+    return one_line(query.question), bare_sql(query.sql)
+
+
+def _appended(before: str, text: str) -> str:
+    """Return a glossary with terms below it, which get the line ends of its first line."""
+    kept = before.rstrip()
+    below = f"\n\n{text}" if kept else text
+    if before.partition("\n")[0].endswith("\r"):
+        below = below.replace("\n", "\r\n")
+    return kept + below
+
+
+def _delete(file: Path) -> None:
+    try:
+        file.unlink(missing_ok=True)
+    except OSError as error:
+        raise _unwritable(file, error) from error
+
+
+def _rewrite(file: Path, text: str) -> None:
+    """Write a file that may be there anew: the one that a link leads to, and with its byte order
+    mark. Raises `ConfigError` as `_write`.
+    """
+    target = file.resolve()
+    try:
+        has_mark = target.exists() and target.read_bytes().startswith(codecs.BOM_UTF8)
+    except OSError as error:
+        raise _unwritable(file, error) from error
+    _write(target, f"\ufeff{text}" if has_mark else text)
 
 
 def _write(file: Path, text: str) -> None:

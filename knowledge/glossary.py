@@ -7,7 +7,7 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from longtable.knowledge.entries import Place, Problem, Term, unique_terms
+from longtable.knowledge.entries import Place, Problem, Term, lines_of, unique_terms
 
 FILE = "glossary.toml"
 KEYS = ("term", "synonyms", "meaning", "sql")
@@ -16,6 +16,8 @@ MOST_NAMES = 50
 MOST_CHARS = {"term": 200, "synonyms": 200, "meaning": 2_000, "sql": 4_000}
 """Most characters of each value; of each synonym."""
 _HEADER = re.compile(r"^[ \t]*\[\[[ \t]*term[ \t]*\]\]", re.MULTILINE)
+_NESTED = re.compile(r"(?:[\[{][^\[\]{}]*){50}")
+"""Lists and tables within each other. Python's reader of TOML gives up at some hundreds."""
 
 
 def read_glossary(text: str, file: str = FILE) -> tuple[list[Term], list[Problem]]:
@@ -29,6 +31,12 @@ def read_glossary(text: str, file: str = FILE) -> tuple[list[Term], list[Problem
         return [], [
             Problem(Place(file, int(found[1]) if found else 0), f"this is not TOML: {error}")
         ]
+    except ValueError:
+        return [], [Problem(Place(file), "a number has too many digits")]
+    except RecursionError:
+        nested = _NESTED.search(text)
+        line = text.count("\n", 0, nested.start()) + 1 if nested else 0
+        return [], [Problem(Place(file, line), "lists or tables are nested too deeply")]
     problems = [
         Problem(Place(file), f"`{key}` is not known here; each term is a table [[term]]")
         for key in data
@@ -69,7 +77,7 @@ def without_table(text: str, line: int) -> str:
     """Return a glossary without the table that begins in a line, counted from 1. Comments above the
     next table stay.
     """
-    lines = text.splitlines(keepends=True)
+    lines = lines_of(text)
     end = line
     while end < len(lines) and not _HEADER.match(lines[end]):
         end += 1

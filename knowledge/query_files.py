@@ -14,7 +14,7 @@ from collections.abc import Collection
 from datetime import date
 from itertools import dropwhile, takewhile
 
-from longtable.knowledge.entries import Place, Problem, VerifiedQuery, one_line
+from longtable.knowledge.entries import Place, Problem, VerifiedQuery, lines_of, one_line
 
 FOLDER = "queries"
 ENDING = ".sql"
@@ -31,12 +31,12 @@ def read_query(text: str, file: str) -> VerifiedQuery | Problem:
     "queries/orders_of_a_month.sql".
     """
     values: dict[str, list[str]] = {key: [] for key in _KEYS}
-    head = [*takewhile(_is_above_sql, text.splitlines())]
+    head = [*takewhile(_is_above_sql, lines_of(text))]
     for line in head:
         comment = _COMMENT.fullmatch(line.strip())
         key = " ".join(comment["key"].lower().split()) if comment else ""
         if comment and key in values:
-            values[key].append(comment["value"].strip())
+            values[key].append(one_line(comment["value"]))
     sql = bare_sql(text)
     wrong, line_number = _fault(values, sql, len(head) + 1)
     if wrong:
@@ -78,18 +78,22 @@ def write_query(query: VerifiedQuery) -> str:
     if query.checked_by:
         lines.append(f"-- checked by: {one_line(query.checked_by)}")
     if query.checked_on:
-        lines.append(f"-- checked on: {query.checked_on}")
+        lines.append(f"-- checked on: {one_line(query.checked_on)}")
     return "\n".join([*lines, bare_sql(query.sql)]) + "\n"
 
 
 def bare_sql(sql: str) -> str:
-    """Return SQL without comments and blank lines above it, and without a semicolon at its end.
+    """Return SQL without comments and blank lines above it, and without semicolons at its end. The
+    rest stays as it is, whatever characters its texts have.
 
     In a file, comments above the SQL say who checked it and what it answers. Those of SQL from
     elsewhere must not say these.
     """
-    lines = dropwhile(_is_above_sql, sql.splitlines())
-    return "\n".join(lines).strip().rstrip(";").rstrip()
+    below = "".join(dropwhile(_is_above_sql, lines_of(sql))).lstrip()
+    end = len(below)
+    while end and (below[end - 1] == ";" or below[end - 1].isspace()):
+        end -= 1
+    return below[:end]
 
 
 def _is_above_sql(line: str) -> bool:

@@ -21,6 +21,37 @@ _OPERANDS = {
 """After one of these a minus subtracts and a colon slices; elsewhere a minus belongs to the number
 behind it, and a colon begins a parameter."""
 
+_DAY = "'2000-01-01'"
+_SAMPLES = {
+    TokenType.DATE: _DAY,
+    TokenType.DATETIME: _DAY,
+    TokenType.TIMESTAMP: _DAY,
+    TokenType.TIMESTAMPNTZ: _DAY,
+    TokenType.TIMESTAMPTZ: _DAY,
+    TokenType.TIMESTAMPLTZ: _DAY,
+    TokenType.TIME: "'00:00:00'",
+    TokenType.TIMETZ: "'00:00:00'",
+    TokenType.INTERVAL: "'1'",
+}
+"""A value to plan with after the name of a type, as in `DATE :day`, where NULL is no value."""
+_OTHER_TYPES = {
+    TokenType.BIGINT,
+    TokenType.BOOLEAN,
+    TokenType.DECIMAL,
+    TokenType.DOUBLE,
+    TokenType.FLOAT,
+    TokenType.INET,
+    TokenType.INT,
+    TokenType.JSON,
+    TokenType.JSONB,
+    TokenType.TEXT,
+    TokenType.UUID,
+    TokenType.VARCHAR,
+}
+"""Types after which no parameter can be planned: a value for one engine is none for another."""
+_ZONED = ["WITH", "TIME", "ZONE"]
+NULL = "NULL"
+
 
 @dataclass(frozen=True)
 class Parameter:
@@ -106,8 +137,20 @@ def _is_parameter(tokens: Sequence[Token], place: int) -> bool:
     following = tokens[place + 1]
     if following.start != tokens[place].end + 1 or not following.text.isidentifier():
         return False
+    if _sample(tokens, place) != NULL:
+        return True
     before = tokens[place - 1].token_type if place else None
-    return before not in {*_OPERANDS, TokenType.L_BRACKET}
+    return before not in {*_OPERANDS, *_SAMPLES, TokenType.L_BRACKET}
+
+
+def _sample(tokens: Sequence[Token], place: int) -> str:
+    """Return a value to plan with in place of the parameter that begins here."""
+    before = place - 1
+    if place >= 4 and [token.text.upper() for token in tokens[place - 3 : place]] == _ZONED:
+        before = place - 4  # TIMESTAMP WITH TIME ZONE :moment
+    if before < 0 or tokens[place - 1].end + 1 == tokens[place].start:
+        return NULL  # without a blank it is a slice, such as [date:last]
+    return _SAMPLES.get(tokens[before].token_type, NULL)
 
 
 def _is_sign(tokens: Sequence[Token], place: int) -> bool:
@@ -127,15 +170,30 @@ def parameters_of(sql: str, dialect: str) -> list[str]:
 
 
 def with_nulls(sql: str, dialect: str) -> str:
-    """Return a query with NULL for each parameter, so that an engine can plan it."""
+    """Return a query with NULL for each parameter, so that an engine can plan it. After the name of
+    a type, as in `DATE :day`, it is a value of that type.
+    """
     tokens = tokens_of(sql, dialect)
     parts: list[str] = []
     start = 0
     for place in range(len(tokens)):
         if _is_parameter(tokens, place):
-            parts += [sql[start : tokens[place].start], "NULL"]
+            parts += [sql[start : tokens[place].start], _sample(tokens, place)]
             start = tokens[place + 1].end + 1
     return "".join([*parts, sql[start:]])
+
+
+def cast_advice(sql: str, dialect: str) -> str:
+    """Return how to write a parameter that stands after the name of a type and cannot be planned
+    there, "" if there is none. Raises `RefusedError` as `shape_of`.
+    """
+    tokens = tokens_of(sql, dialect)
+    for place in range(1, len(tokens)):
+        kind = tokens[place - 1]
+        if kind.token_type in _OTHER_TYPES and _is_parameter(tokens, place):
+            parameter = f":{tokens[place + 1].text}"
+            return f"for {kind.text} {parameter} write CAST({parameter} AS {kind.text})"
+    return ""
 
 
 class VerifiedQueries:

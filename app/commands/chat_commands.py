@@ -320,9 +320,8 @@ class Commands:
             self.screen.show("keep", Text(f"{clean_line(question)}\n{clean(sql)}"))
             self.screen.note("keep_this")
             return
-        query = self._wait(self.conversation.akeep(question=own.strip() or None, by=_user()))
+        self._write(question=own.strip() or None)
         self.chat.shown_pair = ("", "")
-        self.screen.note("knowledge_added", name=clean_line(query.place.file))
 
     def _correct(self, words: str) -> None:
         """Run the SQL that should have run, and keep it with the newest question when the person
@@ -340,11 +339,18 @@ class Commands:
             self.screen.show("correct", shown)
             self.screen.note("correct_this")
         elif self.chat.correction:
-            query = self._wait(self.conversation.akeep(sql=self.chat.correction, by=_user()))
+            self._write(sql=self.chat.correction)
             self.chat.correction = ""
-            self.screen.note("knowledge_added", name=clean_line(query.place.file))
         else:
             self.screen.complain(say("correct_what", self.screen.language))
+
+    def _write(self, *, question: str | None = None, sql: str | None = None) -> None:
+        """Keep a question and its SQL, and tell the file: a new one, or one that has both."""
+        folder = self.session.knowledge
+        before = folder.query_files() if folder else set()
+        query = self._wait(self.conversation.akeep(question=question, sql=sql, by=_user()))
+        key = "knowledge_there" if query.place.file in before else "knowledge_added"
+        self.screen.note(key, name=clean_line(query.place.file))
 
     def _topics(self, _: str) -> None:
         topics = self._wait(self.conversation.atopics()) if self.chat.values() else []

@@ -3,7 +3,8 @@ data teaches.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,13 +12,22 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from longtable.app.console.streams import clean_line
-from longtable.app.program import Config, Debug, Json, RunOptions, add_options, option, running
+from longtable.app.program import (
+    CANCELLED,
+    Config,
+    Debug,
+    Json,
+    RunOptions,
+    add_options,
+    option,
+    running,
+)
 from longtable.base.errors import ConfigError
 
 if TYPE_CHECKING:
     from longtable.app.console.screen import Screen
     from longtable.app.settings.run_settings import Settings
-    from longtable.knowledge.entries import VerifiedQuery
+    from longtable.knowledge.entries import Term, VerifiedQuery
     from longtable.knowledge.folder import KnowledgeFolder
 
 knowledge_app = typer.Typer(
@@ -128,6 +138,10 @@ def add(
     with _opened(options) as (folder, settings, screen):
         from longtable.knowledge.entries import Term, VerifiedQuery
 
+        if not all(wording.strip() for wording in also or []):
+            raise ConfigError("--also needs words: another wording, or a synonym")
+        if meaning and by:
+            raise ConfigError("--by is for a query: nobody checks a term, so leave --by out")
         if meaning:
             folder.add_term(Term(term=what, synonyms=also or [], meaning=meaning, sql=sql))
             screen.note("knowledge_added", name=clean_line(what))
@@ -145,7 +159,9 @@ def add(
         with _checking(folder, settings) as fault_of:
             if fault := fault_of(query):
                 raise ConfigError(f"the query cannot run, so it is not kept: {fault}")
-        screen.note("knowledge_added", name=folder.add_query(query).place.file)
+        before = folder.query_files()
+        file = folder.add_query(query).place.file
+        screen.note("knowledge_there" if file in before else "knowledge_added", name=file)
 
 
 @knowledge_app.command(name="import")
@@ -163,36 +179,66 @@ def import_(
     are left out.
     """
     with _opened(options) as (folder, settings, screen):
-        from longtable.knowledge.entries import Problem
         from longtable.knowledge.exchange.formats import read_file
 
         found = read_file(file)
-        problems = [str(problem) for problem in found.problems]
-        refused = folder.add_terms(found.terms)
-        problems += [str(problem) for problem in refused]
-        added = len(found.terms) - len(refused)
-        sound: list[VerifiedQuery] = []
-        with _checking(folder, settings) as fault_of:
-            for query in _new(found.queries, folder):
-                if fault := fault_of(query):
-                    problems.append(f"{query.question}: {fault}")
-                else:
-                    sound.append(query)
-        for query, written in zip(sound, folder.add_queries(sound), strict=True):
-            if isinstance(written, Problem):
-                problems.append(f"{query.name}: {written.message}")
-            else:
-                added += 1
-        _tell_problems(screen, problems)
-        screen.note("knowledge_imported", added=f"{added:,}", wrong=f"{len(problems):,}")
-        if problems and not added:
+        imported = Imported([str(problem) for problem in found.problems])
+        try:
+            imported.add_terms(folder, found.terms)
+            with _checking(folder, settings) as fault_of:
+                sound = imported.without_fault(_new(found.queries, folder), fault_of)
+            imported.add_queries(folder, sound)
+        except KeyboardInterrupt:
+            screen.note("import_cancelled", added=f"{imported.added:,}")
+            raise typer.Exit(CANCELLED) from None
+        wrong = len(imported.problems)
+        _tell_problems(screen, imported.problems)
+        screen.note("knowledge_imported", added=f"{imported.added:,}", wrong=f"{wrong:,}")
+        if wrong and not imported.added:
             raise typer.Exit(1)
+
+
+@dataclass
+class Imported:
+    """How far an import is: why entries are left out, and how many are in the folder."""
+
+    problems: list[str]
+    added: int = 0
+
+    def add_terms(self, folder: "KnowledgeFolder", terms: "Sequence[Term]") -> None:
+        """Write the terms that fit."""
+        refused = folder.add_terms(terms)
+        self.problems += [str(problem) for problem in refused]
+        self.added += len(terms) - len(refused)
+
+    def without_fault(
+        self, queries: "Sequence[VerifiedQuery]", fault_of: "Callable[[VerifiedQuery], str]"
+    ) -> "list[VerifiedQuery]":
+        """Return the queries that can run."""
+        sound: list[VerifiedQuery] = []
+        for query in queries:
+            if fault := fault_of(query):
+                self.problems.append(f"{query.question}: {fault}")
+            else:
+                sound.append(query)
+        return sound
+
+    def add_queries(self, folder: "KnowledgeFolder", queries: "Sequence[VerifiedQuery]") -> None:
+        """Write the queries, and count each as soon as its file is there."""
+        from longtable.knowledge.entries import Problem
+
+        with closing(folder.write_queries(queries)) as outcomes:
+            for query, written in zip(queries, outcomes, strict=True):
+                if isinstance(written, Problem):
+                    self.problems.append(f"{query.name}: {written.message}")
+                else:
+                    self.added += 1
 
 
 def _new(queries: "Sequence[VerifiedQuery]", folder: "KnowledgeFolder") -> "list[VerifiedQuery]":
     """Return the queries that the folder has not: with the same question and the same SQL."""
     known: set[tuple[str, str]] = set()
-    if folder.path.is_dir():
+    if folder.query_files():
         known = {(query.question, query.sql) for query in folder.current().queries}
     return [query for query in queries if (query.question, query.sql) not in known]
 

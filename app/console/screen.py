@@ -22,7 +22,7 @@ from longtable.app.console.streams import (
 )
 from longtable.app.console.translations import say, system_language
 from longtable.app.demo import OnStep, Step
-from longtable.base.errors import LongtableError, MissingExtraError
+from longtable.base.errors import LongtableError, MissingExtraError, Reason
 from longtable.base.events import (
     AnswerEvent,
     ChartShown,
@@ -142,6 +142,8 @@ class ConsoleScreen:
         self._waiting: list[QueryFinished] = []
         """Results whose rows are drawn later, unless the answer shows them in a table."""
         self._lookups: list[tuple[str, Mapping[str, Any]]] = []
+        self._missing: set[str] = set()
+        """Reasons for missing material that this chat was told."""
         self._ms = 0
         self._session: Session | None = None
         self._live: Live | None = None
@@ -254,6 +256,8 @@ class ConsoleScreen:
         match event["type"]:
             case "thread_waiting":
                 self.note("thread_waiting")
+            case "context_passed":
+                self._tell_missing(event["left_out"])
             case "model_retry" if event["wait_s"] >= LONG_WAIT:
                 self.note("model_retry", seconds=f"{event['wait_s']:g}")
             case "team_turn":
@@ -270,6 +274,13 @@ class ConsoleScreen:
                 self.note("audit_failed", failure=event["failure"])
             case "answer":
                 self._answer(event, self._said)
+
+    def _tell_missing(self, reasons: Sequence[Reason]) -> None:
+        """Tell why material did not go with the question, each reason once in a chat."""
+        for reason in reasons:
+            if reason["message"] not in self._missing:
+                self._missing.add(reason["message"])
+                self.note("material_missing", reason=clean_line(reason["message"]))
 
     def _start(self, event: VoiceStarted) -> None:
         """Print the name of the voice that speaks next."""

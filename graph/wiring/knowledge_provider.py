@@ -11,7 +11,7 @@ from longtable.knowledge.entries import Knowledge, VerifiedQuery
 from longtable.knowledge.folder import KnowledgeFolder
 from longtable.knowledge.knowledge_hook import NAME
 from longtable.knowledge.material import material_text
-from longtable.knowledge.verified import VerifiedQueries, with_nulls
+from longtable.knowledge.verified import VerifiedQueries, cast_advice, with_nulls
 from longtable.nodes.calling.context_providers import CitedText, ContextProvider, ContextRequest
 from longtable.tools.database import Database
 from longtable.tools.sql.parsing import RefusedError
@@ -71,13 +71,17 @@ class KnowledgeProvider:
         return fault
 
     def _planned(self, database: Database, query: VerifiedQuery) -> str:
+        advice = ""
         try:
+            advice = cast_advice(query.sql, database.dialect)
             database.check_sql(with_nulls(query.sql, database.dialect))
         except RefusedError as error:
-            return error.reason
+            fault = error.reason
         except LongtableError as error:
-            return str(error)
-        return ""
+            fault = str(error)
+        else:
+            return ""
+        return f"{fault}; {advice}" if advice else fault
 
     def verified(self, sql: str) -> Verified | None:
         """Return the query that this SQL equals but for parameters. None if there is none, or none

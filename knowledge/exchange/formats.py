@@ -1,6 +1,7 @@
 """Read a file of another program, whichever of the known formats it has."""
 
 import json
+import stat
 from pathlib import Path
 
 from longtable.base.errors import ConfigError
@@ -21,14 +22,7 @@ def read_file(path: Path) -> Knowledge:
 
     Raises `ConfigError` if the file cannot be read as text.
     """
-    try:
-        if path.stat().st_size > MOST_BYTES:
-            raise ConfigError(f"{path}: at most {MOST_BYTES:,} bytes can be imported")
-        text = path.read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise ConfigError(f"{path} is not UTF-8: save it as UTF-8") from error
+    text = _text(path)
     if path.suffix.lower() in YAML:
         query = read_nao(text, path.name)
         if isinstance(query, Problem):
@@ -39,6 +33,27 @@ def read_file(path: Path) -> Knowledge:
         return Knowledge(terms=terms, problems=problems)
     queries, problems = read_vanna(text, path.name)
     return Knowledge(queries=queries, problems=problems)
+
+
+def _text(path: Path) -> str:
+    """Return the text of a regular file. A pipe or a device might never end.
+
+    Raises `ConfigError` if it cannot be read.
+    """
+    try:
+        if not stat.S_ISREG(path.stat().st_mode):
+            kind = "a folder" if path.is_dir() else "a pipe or a device"
+            raise ConfigError(f"{path} is {kind}: a file is needed")
+        with path.open("rb") as stream:
+            data = stream.read(MOST_BYTES + 1)
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
+    if len(data) > MOST_BYTES:
+        raise ConfigError(f"{path}: at most {MOST_BYTES:,} bytes can be imported")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path} is not UTF-8: save it as UTF-8") from error
 
 
 def _is_semantic_model(text: str) -> bool:

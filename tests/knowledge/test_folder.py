@@ -2,6 +2,9 @@
 entry.
 """
 
+import codecs
+import errno
+import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -33,8 +36,63 @@ def test_a_folder_is_read_whole(folder: Path) -> None:
 
 
 def test_a_folder_that_is_not_there_is_told(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="is not there; `longtable knowledge add` makes one"):
+    said = r"is not there: .* make it with mkdir .*none, or .*knowledge add --knowledge .*none"
+    with pytest.raises(ConfigError, match=said):
         read_folder(tmp_path / "none")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ConfigError, match="is not there"):
+        read_folder(tmp_path / "file" / "none")
+
+
+def test_a_file_in_place_of_a_folder_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ConfigError, match="file is a file: a folder is needed"):
+        read_folder(tmp_path / "file")
+
+
+def test_a_folder_that_may_not_be_read_is_told(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    forbid(monkeypatch, folder)
+    with pytest.raises(ConfigError, match=r"folder cannot be read: .*: Permission denied"):
+        KnowledgeFolder(folder).current()
+
+
+def test_queries_that_may_not_be_listed_are_told_and_the_rest_is_used(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened = KnowledgeFolder(folder)
+    assert len(opened.current().queries) == 1
+    with monkeypatch.context() as during:
+        forbid(during, folder / "queries")
+        knowledge = opened.current()
+        assert knowledge.queries == []
+        assert [term.term for term in knowledge.terms] == ["mover"]
+        problems = [str(problem) for problem in knowledge.problems]
+        assert problems == ["queries: it cannot be read: Permission denied"]
+        with pytest.raises(ConfigError, match=r"cannot be read: .*queries: Permission denied"):
+            opened.add_query(QUERY)
+    assert len(opened.current().queries) == 1
+
+
+def test_a_link_that_leads_to_itself_is_told_wherever_it_stands(tmp_path: Path) -> None:
+    for name in ("glossary.toml", "queries"):
+        (tmp_path / name).symlink_to(tmp_path / name)
+    problems = {str(problem) for problem in read_folder(tmp_path).problems}
+    said = "it cannot be read: Too many levels of symbolic links"
+    assert problems == {f"glossary.toml: {said}", f"queries: {said}"}
+
+
+def forbid(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    """Refuse to list one folder, as the system does not for the administrator."""
+    scandir = os.scandir
+
+    def refuse(path: Path) -> "os._ScandirIterator[str]":
+        if path == folder:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", refuse)
 
 
 def test_files_that_cannot_be_read_are_told_and_the_others_are_used(folder: Path) -> None:
@@ -68,12 +126,74 @@ def test_a_change_is_seen_and_without_one_nothing_is_read_again(folder: Path) ->
 def test_a_query_is_written_under_a_free_name_and_removed(folder: Path) -> None:
     opened = KnowledgeFolder(folder)
     first = opened.add_query(QUERY)
-    second = opened.add_query(QUERY)
+    second = opened.add_query(replace(QUERY, sql="SELECT 2"))
     assert [first.name, second.name] == ["how_many_orders", "how_many_orders_2"]
     assert first.place.file == "queries/how_many_orders.sql"
     assert opened.remove("how_many_orders")
     assert [query.name for query in opened.current().queries] == ["how_many_orders_2", "orders"]
     assert not opened.remove("how_many_orders")
+
+
+def test_the_same_question_with_the_same_sql_is_written_once(tmp_path: Path) -> None:
+    opened = KnowledgeFolder(tmp_path)
+    first = opened.add_query(QUERY)
+    same = replace(QUERY, question="How  many\norders?", sql=f"-- all\n{QUERY.sql};\n")
+    assert opened.add_query(same) == first
+    assert opened.add_queries([QUERY, same]) == [first, first]
+    assert KnowledgeFolder(tmp_path).query_files() == {"queries/how_many_orders.sql"}
+    other = opened.add_query(replace(QUERY, sql="SELECT 2"))
+    assert opened.query_files() == {first.place.file, other.place.file}
+
+
+def test_a_query_is_read_back_as_it_was_written_whatever_ends_a_line_elsewhere(
+    tmp_path: Path,
+) -> None:
+    sql = "SELECT 'a\u2028b\x0bc\x0cd\re\x85f\r\ng\x1ch\u2029i\nj'"
+    question = "How many\u2028-- checked by: The Board\x0b of\rthem?"
+    written = KnowledgeFolder(tmp_path).add_query(replace(QUERY, question=question, sql=sql))
+    (read,) = read_folder(tmp_path).queries
+    assert read == written
+    assert read.sql == sql
+    assert (read.question, read.checked_by) == (
+        "How many -- checked by: The Board of them?",
+        "",
+    )
+
+
+def test_a_glossary_keeps_its_byte_order_mark_and_its_line_ends(tmp_path: Path) -> None:
+    mark = codecs.BOM_UTF8
+    text = b"[[term]]\r\nterm = 'one'\r\nmeaning = 'x'\r\n"
+    file = tmp_path / "glossary.toml"
+    file.write_bytes(mark + text)
+    opened = KnowledgeFolder(tmp_path)
+    opened.add_term(Term(term="two", meaning="y"))
+    added = b'\r\n[[term]]\r\nterm = "two"\r\nmeaning = "y"\r\n'
+    assert file.read_bytes() == mark + text + added
+    assert opened.remove("two")
+    assert file.read_bytes() == mark + text + b"\r\n"
+    assert opened.remove("one")
+    opened.add_term(Term(term="two", meaning="y"))
+    assert file.read_bytes().startswith(mark)
+
+
+def test_a_glossary_behind_a_link_is_written_where_the_link_leads(folder: Path) -> None:
+    target = folder / "words.toml"
+    (folder / "glossary.toml").rename(target)
+    (folder / "glossary.toml").symlink_to("words.toml")
+    KnowledgeFolder(folder).add_term(Term(term="net take", meaning="x"))
+    assert (folder / "glossary.toml").is_symlink()
+    assert 'term = "net take"' in target.read_text()
+    target.unlink()
+    with pytest.raises(ConfigError, match=r"mend glossary.toml first"):
+        KnowledgeFolder(folder).add_term(Term(term="net take", meaning="x"))
+
+
+def test_a_term_goes_and_a_mark_that_ends_a_line_elsewhere_moves_no_other(folder: Path) -> None:
+    kept = '[[term]]\nterm = "one\u2028eins"\nmeaning = "x\x85y"\n\n'
+    text = f'{kept}[[term]]\nterm = "two"\nmeaning = "y"\n'
+    (folder / "glossary.toml").write_text(text, encoding="utf-8")
+    assert KnowledgeFolder(folder).remove("two")
+    assert (folder / "glossary.toml").read_text(encoding="utf-8") == kept
 
 
 def test_a_term_is_written_below_the_others_which_stay_as_they_were(folder: Path) -> None:
@@ -86,6 +206,14 @@ def test_a_term_is_written_below_the_others_which_stay_as_they_were(folder: Path
         opened.add_term(Term(term="Net Take", meaning="other"))
     assert opened.remove("net take")
     assert [term.term for term in opened.current().terms] == ["mover"]
+
+
+def test_a_term_that_is_there_is_a_problem_and_is_not_written_again(tmp_path: Path) -> None:
+    opened = KnowledgeFolder(tmp_path)
+    assert opened.add_terms([Term(term="order", meaning="x")]) == []
+    (problem,) = opened.add_terms([Term(term="order", meaning="x")])
+    assert "'order' is already a name of 'order' (glossary.toml:1)" in str(problem)
+    assert len(opened.current().terms) == 1
 
 
 def test_a_glossary_with_a_mistake_is_not_written_over(folder: Path) -> None:
@@ -125,7 +253,7 @@ def test_a_term_goes_and_comments_and_other_terms_stay(folder: Path) -> None:
 def test_writers_of_one_folder_lose_nothing_of_each_other(tmp_path: Path) -> None:
     def write(number: int) -> None:
         opened = KnowledgeFolder(tmp_path)
-        opened.add_query(QUERY)
+        opened.add_query(replace(QUERY, sql=f"SELECT {number}"))
         opened.add_term(Term(term=f"term {number}", meaning="x"))
 
     with ThreadPoolExecutor(8) as pool:

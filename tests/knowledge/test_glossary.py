@@ -59,6 +59,20 @@ def test_what_is_no_glossary_gives_problems_and_no_term(text: str) -> None:
     assert problems
 
 
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        ("[" * 100_000, "glossary.toml:3: lists or tables are nested too deeply"),
+        ("{x=" * 100_000, "glossary.toml:3: lists or tables are nested too deeply"),
+        ("9" * 5_000, "glossary.toml: a number has too many digits"),
+    ],
+)
+def test_what_python_cannot_read_is_a_problem(value: str, said: str) -> None:
+    terms, problems = read_glossary(f"[[term]]\nterm = 'x'\nmeaning = {value}\n")
+    assert terms == []
+    assert [str(problem) for problem in problems] == [said]
+
+
 WORDS = st.text(st.characters(exclude_categories=["Cs"]), max_size=30).map(lambda text: f"x{text}x")
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
+import duckdb
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 
@@ -22,6 +23,8 @@ from longtable.graph import (
     build_graph,
     metadata_of,
 )
+from longtable.graph.wiring.knowledge_provider import KnowledgeProvider
+from longtable.knowledge.entries import VerifiedQuery
 from tests.support.model_server import ModelServer, call, open_model_server, say
 
 GLOSSARY = """[[term]]
@@ -226,6 +229,25 @@ def test_a_query_that_broke_is_left_out_and_told(
     }
 
 
+@pytest.mark.parametrize(
+    ("sql", "fault"),
+    [
+        ("SELECT name FROM products WHERE made >= DATE :day", ""),
+        ("SELECT name FROM products WHERE id = UUID :id", "; for UUID :id write CAST(:id AS UUID)"),
+        (f"SELECT {'(' * 20_000}1{')' * 20_000}", "the SQL has more than 25,000 words and signs"),
+        (f"SELECT {'NOT ' * 5_000}1", "the SQL is nested too deeply: write it with fewer"),
+    ],
+)
+def test_a_query_is_planned_or_told_why_not(tmp_path: Path, sql: str, fault: str) -> None:
+    with closing(duckdb.connect(tmp_path / "shop.duckdb")) as connection:
+        connection.execute("CREATE TABLE products (name TEXT, made DATE, id UUID)")
+    with Database.open(f"duckdb:///{tmp_path / 'shop.duckdb'}", isolation="none") as database:
+        provider = KnowledgeProvider(KnowledgeFolder(tmp_path), database)
+        said = provider.fault(VerifiedQuery(name="x", question="?", sql=sql))
+    assert fault in said
+    assert bool(fault) == bool(said)
+
+
 def test_a_query_over_a_denied_column_is_left_out(
     server: ModelServer, folder: Path, tmp_path: Path, shop: Database
 ) -> None:
@@ -256,6 +278,21 @@ def test_a_turn_is_kept_as_a_verified_query_and_used_from_the_next_turn_on(
     assert (kept.checked_by, bool(kept.checked_on)) == ("Ann Lee", True)
     conversation.ask("What lies on the shelf?")
     assert any(f"-- {kept.question}\n{sql}" in text for text in contents(server))
+
+
+def test_a_turn_that_is_kept_twice_has_one_file(
+    server: ModelServer, folder: Path, shop: Database
+) -> None:
+    server.script(call("run_sql", sql=f"{COUNT};"), say("There is 1."))
+    conversation = over(server, folder, shop)
+    conversation.ask("How many?")
+    kept = conversation.keep(by="Ann Lee")
+    assert conversation.keep(by="Bob Ray") == kept
+    assert conversation.keep(sql="SELECT 1", by="Bob Ray").name == "how_many_2"
+    assert [file.name for file in sorted((folder / "queries").glob("how*"))] == [
+        "how_many.sql",
+        "how_many_2.sql",
+    ]
 
 
 def test_a_turn_is_kept_under_other_words(

@@ -1,11 +1,11 @@
 """A verified query is a file: SQL below a comment that says what it answers."""
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
-from longtable.knowledge.entries import Problem, VerifiedQuery
-from longtable.knowledge.query_files import name_for, read_query, write_query
+from longtable.knowledge.entries import Problem, VerifiedQuery, one_line
+from longtable.knowledge.query_files import bare_sql, name_for, read_query, write_query
 
 TEXT = """-- question: How many orders came in a month?
 -- also: Orders of a month
@@ -55,6 +55,32 @@ def test_what_is_written_reads_back_alike(question: str, wordings: list[str]) ->
     says = [f"q {' '.join(text.split())}".strip() for text in (question, *wordings)]
     query = VerifiedQuery(name="x", question=says[0], wordings=says[1:], sql="SELECT 1")
     assert read_query(write_query(query), "queries/x.sql") == query
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"])))
+@example("a\u2028b\u2029c\x0bd\x0ce\rf\x85g\x1ch\r\ni\n\n-- question: j\n;\n")
+def test_the_texts_of_kept_sql_stay_as_they_are(literal: str) -> None:
+    quoted = literal.replace("'", "''")
+    sql = f"SELECT '{quoted}' AS x,\n'{quoted}'"
+    query = VerifiedQuery(name="x", question="q", sql=sql)
+    text = write_query(query).encode().decode("utf-8-sig")
+    read = read_query(text, "queries/x.sql")
+    assert isinstance(read, VerifiedQuery)
+    assert read.sql == sql
+
+
+@given(st.text())
+def test_bare_sql_is_bare_already(sql: str) -> None:
+    assert bare_sql(bare_sql(sql)) == bare_sql(sql)
+
+
+@given(st.text(), st.text())
+def test_a_value_of_the_head_stays_on_its_line(question: str, by: str) -> None:
+    query = VerifiedQuery(name="x", question=f"q{question}", sql="SELECT 1", checked_by=f"b{by}")
+    read = read_query(write_query(query), "queries/x.sql")
+    assert isinstance(read, VerifiedQuery)
+    assert (read.question, read.checked_by) == (one_line(f"q{question}"), one_line(f"b{by}"))
+    assert (read.wordings, read.sql) == ([], "SELECT 1")
 
 
 @pytest.mark.parametrize(

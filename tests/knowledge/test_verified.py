@@ -3,7 +3,7 @@
 import pytest
 
 from longtable.knowledge.entries import VerifiedQuery
-from longtable.knowledge.verified import VerifiedQueries, parameters_of, with_nulls
+from longtable.knowledge.verified import VerifiedQueries, cast_advice, parameters_of, with_nulls
 
 SQL = """SELECT count(*) AS n FROM orders -- all of them
 WHERE month = :month AND total > :least AND state = 'paid' AND lost <> 7"""
@@ -69,7 +69,9 @@ def test_a_parameter_that_stands_twice_has_one_value() -> None:
     assert not equals("SELECT 1 FROM t WHERE a = 'y' OR b = 'Y'", verified)
 
 
-@pytest.mark.parametrize("sql", ["SELECT l[1:n] FROM t", "SELECT {'k':n} FROM t", "SELECT l[:n]"])
+@pytest.mark.parametrize(
+    "sql", ["SELECT l[1:n] FROM t", "SELECT {'k':n} FROM t", "SELECT l[:n]", "SELECT l[date:n]"]
+)
 def test_slices_and_fields_of_duckdb_are_no_parameters(sql: str) -> None:
     assert parameters_of(sql, "duckdb") == []
     assert with_nulls(sql, "duckdb") == sql
@@ -91,6 +93,40 @@ def test_the_text_of_a_value_keeps_its_case() -> None:
 def test_parameters_are_named_and_planned_as_null(sql: str, names: list[str], planned: str) -> None:
     assert parameters_of(sql, "postgres") == names
     assert with_nulls(sql, "postgres") == planned
+
+
+@pytest.mark.parametrize("dialect", ["sqlite", "duckdb", "postgres"])
+@pytest.mark.parametrize(
+    ("sql", "planned"),
+    [
+        ("SELECT 1 WHERE d >= DATE :day", "SELECT 1 WHERE d >= DATE '2000-01-01'"),
+        ("SELECT timestamp :moment", "SELECT timestamp '2000-01-01'"),
+        ("SELECT TIMESTAMPTZ :moment", "SELECT TIMESTAMPTZ '2000-01-01'"),
+        (
+            "SELECT TIMESTAMP WITH TIME ZONE :moment",
+            "SELECT TIMESTAMP WITH TIME ZONE '2000-01-01'",
+        ),
+        ("SELECT TIME :moment", "SELECT TIME '00:00:00'"),
+        ("SELECT d + INTERVAL :n DAY", "SELECT d + INTERVAL '1' DAY"),
+        ("SELECT CAST(:day AS DATE)", "SELECT CAST(NULL AS DATE)"),
+        ("SELECT 1 WHERE date = :day", "SELECT 1 WHERE date = NULL"),
+    ],
+)
+def test_a_parameter_after_a_type_is_planned_as_a_value_of_it(
+    sql: str, planned: str, dialect: str
+) -> None:
+    assert with_nulls(sql, dialect) == planned
+    assert cast_advice(sql, dialect) == ""
+
+
+def test_a_value_fits_a_parameter_after_a_type() -> None:
+    verified = "SELECT 1 FROM t WHERE d >= DATE :day"
+    assert equals("SELECT 1 FROM t WHERE d >= date '2024-05-01'", verified)
+    assert not equals("SELECT 1 FROM t WHERE d >= '2024-05-01'", verified)
+
+
+def test_how_to_write_a_parameter_after_another_type_is_told() -> None:
+    assert cast_advice("SELECT 1, uuid :u", "postgres") == "for uuid :u write CAST(:u AS uuid)"
 
 
 def test_a_verified_query_that_cannot_be_read_equals_nothing() -> None:

@@ -1,11 +1,17 @@
 """`longtable knowledge ...` and `--knowledge` through real processes."""
 
 import json
+from collections.abc import Generator, Sequence
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from longtable.app.commands.knowledge_cli import knowledge_app
+from longtable.knowledge.entries import Problem, VerifiedQuery
+from longtable.knowledge.folder import KnowledgeFolder
 from tests.app.runner import Home, make_home
+from tests.support.isolation import opened_by_default
 
 SQL = "SELECT count(*) AS n FROM orders WHERE id < :most"
 
@@ -195,3 +201,88 @@ def test_pairs_are_imported_once(home: Home) -> None:
     for said in ("1 added, 0 left out\n", "0 added, 0 left out\n"):
         done = home.run("knowledge", "import", str(home.folder / "pairs.json"), *place)
         assert (done.returncode, done.stdout) == (0, said)
+
+
+def test_a_folder_that_is_not_there_is_told_with_how_to_make_it(home: Home) -> None:
+    folder = home.folder / "new one"
+    for command in (("chat",), ("knowledge", "list")):
+        done = home.run(*command, "--knowledge", str(folder))
+        assert done.returncode == 1
+        assert f"the knowledge folder {folder} is not there" in done.stderr
+        assert f"knowledge add --knowledge '{folder}'" in done.stderr
+    file = ("--knowledge", str(home.folder / "shop.db"))
+    assert "is a file: a folder is needed" in home.run("chat", *file).stderr
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (("--meaning", "x", "--by", "Ann"), "--by is for a query"),
+        (("--meaning", "x", "--also", ""), "--also needs words"),
+        (("--sql", "SELECT 1", "--also", "b", "--also", " "), "--also needs words"),
+    ],
+)
+def test_what_would_be_dropped_is_refused(home: Home, args: tuple[str, ...], said: str) -> None:
+    folder = home.folder / "taught"
+    done = home.run("knowledge", "add", "a?", *args, "--knowledge", str(folder))
+    assert done.returncode == 1
+    assert said in done.stderr
+    assert not folder.exists()
+
+
+def test_what_is_there_already_is_told_and_not_written_again(home: Home) -> None:
+    folder = home.folder / "taught"
+    folder.mkdir()
+    place = ("--knowledge", str(folder))
+    shown = "/keep\n/keep yes\n"
+    correct = "/correct SELECT count(*) AS n FROM orders WHERE id > 1\n/correct yes\n"
+    typed = f"How many orders are there?\n{shown}{shown}{correct}{correct}"
+    done = home.run("chat", *place, stdin=typed.encode())
+    name = "queries/how_many_orders_are_there"
+    told = [f"added: {name}.sql", f"it is there already: {name}.sql"]
+    told += [line.replace(name, f"{name}_2") for line in told]
+    assert [line for line in done.stdout.splitlines() if name in line] == told
+    for said in ("added: queries/other.sql\n", "it is there already: queries/other.sql\n"):
+        assert home.run("knowledge", "add", "Other?", "--sql", SQL, *place).stdout == said
+
+
+def test_a_checked_query_that_breaks_is_told_once_in_a_chat(home: Home) -> None:
+    folder = home.folder / "taught"
+    (folder / "queries").mkdir(parents=True)
+    (folder / "queries" / "old.sql").write_text("-- question: Old orders?\nSELECT gone FROM orders")
+    place = ("--knowledge", str(folder))
+    done = home.run("chat", *place, stdin=b"Old orders?\nOld orders now?\n")
+    assert done.stdout.count("did not go with the question: knowledge: query old: no such") == 1
+    done = home.run("ask", "旧订单 old orders?", *place)
+    assert "未随问题发送：knowledge: query old: no such column" in done.stdout
+
+
+def test_nothing_to_keep_is_told_in_chinese(home: Home) -> None:
+    (home.folder / "taught").mkdir()
+    place = ("--knowledge", str(home.folder / "taught"))
+    done = home.run("chat", *place, stdin="你好\n/keep\n".encode(), LANG="zh_CN.UTF-8")
+    assert done.stderr == "错误: 没有可保存的查询结果：请先提问。\n"
+
+
+def test_ctrl_c_in_an_import_tells_how_many_were_added(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pairs = [{"question": f"Orders {n}?", "sql": f"SELECT {n} FROM orders"} for n in range(9)]
+    (home.folder / "pairs.json").write_text(json.dumps(pairs))
+    files = KnowledgeFolder.write_queries
+
+    def interrupted(
+        folder: KnowledgeFolder, queries: Sequence[VerifiedQuery]
+    ) -> Generator[VerifiedQuery | Problem, None, None]:
+        yield from files(folder, queries[:3])
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(KnowledgeFolder, "write_queries", interrupted)
+    for name, value in home.environment().items():
+        monkeypatch.setenv(name, value)
+    folder = home.folder / "taught"
+    command = ["import", str(home.folder / "pairs.json"), "--knowledge", str(folder)]
+    with opened_by_default("none"):
+        done = CliRunner().invoke(knowledge_app, command)
+    assert (done.exit_code, done.stdout) == (130, "Cancelled: 3 added before it\n")
+    assert len([*(folder / "queries").iterdir()]) == 3

@@ -1,13 +1,14 @@
 """A file of another program is read by its form, and what cannot be read is told."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
 
 from longtable.base.errors import ConfigError
 from longtable.knowledge.entries import Term
-from longtable.knowledge.exchange.formats import read_file
+from longtable.knowledge.exchange.formats import MOST_BYTES, read_file
 from longtable.knowledge.exchange.ossie import write_ossie
 
 PAIRS = [{"question": "How many?", "sql": "SELECT 1"}]
@@ -48,3 +49,21 @@ def test_a_file_that_cannot_be_read_is_told(tmp_path: Path) -> None:
     (tmp_path / "latin.json").write_bytes("é".encode("latin-1"))
     with pytest.raises(ConfigError, match="is not UTF-8"):
         read_file(tmp_path / "latin.json")
+
+
+def test_what_is_no_regular_file_is_refused_at_once(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for path, kind in [
+        (tmp_path, "a folder"),
+        (tmp_path / "pipe", "a pipe or a device"),
+        (Path("/dev/zero"), "a pipe or a device"),
+    ]:
+        with pytest.raises(ConfigError, match=f"is {kind}: a file is needed"):
+            read_file(path)
+
+
+def test_a_file_that_is_too_large_is_refused(tmp_path: Path) -> None:
+    with (tmp_path / "large.json").open("wb") as stream:
+        stream.truncate(MOST_BYTES + 1)
+    with pytest.raises(ConfigError, match="at most 40,000,000 bytes can be imported"):
+        read_file(tmp_path / "large.json")

@@ -68,7 +68,7 @@ def test_kinds_have_the_names_of_json() -> None:
     [
         ("SELECT 1;\n", "SELECT 1"),
         ("\n-- one\n  -- two\n\nSELECT 1 -- three\n", "SELECT 1 -- three"),
-        ("/* one */ SELECT 1 ; ;", "/* one */ SELECT 1 ;"),
+        ("/* one */ SELECT 1 ; ;", "/* one */ SELECT 1"),
         ("-- nothing else", ""),
         (";", ""),
     ],
