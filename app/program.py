@@ -255,17 +255,25 @@ def init(
     json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Write a settings file, longtable.toml, with a comment for each setting; never over one that
-    exists.
+    """Write a settings file, longtable.toml, with a comment for each setting, and an example of a
+    knowledge folder; never over one that exists.
     """
     from longtable.app.settings.run_settings import KNOWLEDGE, Settings, user_folder
-    from longtable.app.settings.settings_file import FILE, write_first_file
+    from longtable.app.settings.settings_file import (
+        FILE,
+        GLOSSARY,
+        write_first_file,
+        write_first_glossary,
+    )
 
     with running({"json": json, "debug": debug}, load=Settings.model_validate) as (_, screen):
         path = user_folder() / FILE if user else Path(FILE)
         write_first_file(path, force=force)
         screen.note("init_written", file=path)
-        screen.note("init_knowledge", folder=path.parent / KNOWLEDGE)
+        folder = path.parent / KNOWLEDGE
+        if write_first_glossary(folder):
+            screen.note("init_example", file=folder / GLOSSARY)
+        screen.note("init_knowledge", folder=folder)
 
 
 @app.command()

@@ -12,6 +12,7 @@ from fastapi import FastAPI
 from starlette.requests import Request
 from starlette.responses import Response
 
+from longtable.app.server import knowledge_routes
 from longtable.app.server.requests import error_response, served
 from longtable.app.server.result_routes import (
     archive,
@@ -29,10 +30,8 @@ from longtable.app.server.thread_routes import (
     delete,
     export,
     history,
-    knowledge,
     pins,
     projects,
-    ratings,
     search,
     threads,
     topic,
@@ -54,7 +53,12 @@ ROUTES: tuple[tuple[str, str, Callable[[Request], Awaitable[Response]]], ...] = 
             ("GET", "/longtable/projects", projects),
             ("GET", "/longtable/audit", audit),
             ("GET", "/longtable/usage", usage),
-            ("GET", "/longtable/knowledge", knowledge),
+            ("GET", "/longtable/knowledge", knowledge_routes.knowledge),
+            ("POST", "/longtable/knowledge", knowledge_routes.add),
+            ("GET", "/longtable/knowledge/check", knowledge_routes.check),
+            ("GET", "/longtable/knowledge/export", knowledge_routes.export),
+            ("POST", "/longtable/knowledge/import", knowledge_routes.import_),
+            ("DELETE", "/longtable/knowledge/{name}", knowledge_routes.remove),
             ("PATCH", THREAD, change),
             ("DELETE", THREAD, delete),
             ("GET", f"{THREAD}/compact", compact_preview),
@@ -62,7 +66,9 @@ ROUTES: tuple[tuple[str, str, Callable[[Request], Awaitable[Response]]], ...] = 
             ("GET", f"{THREAD}/export", export),
             ("GET", f"{THREAD}/audit", audit),
             ("GET", f"{THREAD}/pins", pins),
-            ("GET", f"{THREAD}/ratings", ratings),
+            ("GET", f"{THREAD}/ratings", knowledge_routes.ratings),
+            ("POST", f"{THREAD}/ratings", knowledge_routes.rate_turn),
+            ("POST", f"{THREAD}/keep", knowledge_routes.keep),
             ("GET", f"{THREAD}/usage", usage),
             ("GET", f"{THREAD}/topics", topics),
             ("GET", f"{THREAD}/topics/{{topic_id}}", topic),

@@ -8,6 +8,7 @@ actual value, and what to do. A program reads `error.code` and the attributes. A
         ConfigError
             UnknownSettingError
             MissingExtraError
+            KnowledgeNotWritableError
         InputError
             EmptyMessageError
             UnknownModelError
@@ -244,6 +245,10 @@ AWAITED = (
 
 
 # -- what a person sent ----------------------------------------------------------------------------
+
+
+class KnowledgeNotWritableError(ConfigError):
+    """The files of a knowledge folder cannot be written."""
 
 
 class InputError(LongtableError):

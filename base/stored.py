@@ -23,6 +23,13 @@ TURNS: Namespace = ("longtable", "turns")
 limit.
 """
 
+KNOWLEDGE: Namespace = ("longtable", "knowledge")
+MEANINGS: Namespace = ("longtable", "meanings")
+"""Prefixes, followed by a hash of the path of a knowledge folder. `KNOWLEDGE` has one item for each
+checked query that the folder could not hold, by its name. `MEANINGS` has one for each question that
+is searched by meaning.
+"""
+
 SPENT: Namespace = ("longtable", "spent")
 """Prefix of all namespaces of the kind `spent`; see `KINDS`."""
 

@@ -15,7 +15,7 @@ from typing import Any
 from longtable.base.words import is_han
 from longtable.knowledge.entries import Knowledge, VerifiedQuery
 from longtable.knowledge.glossary import read_glossary
-from longtable.knowledge.material import fitting, material_text
+from longtable.knowledge.material import fitting, material_text, merged
 from longtable.knowledge.query_search import QuerySearch
 from longtable.memory.counting.tokens import counter
 
@@ -81,7 +81,7 @@ def material_sizes(pairs: Mapping[str, QuerySearch]) -> tuple[int, int, float]:
         terms = glossaries[each["db"]].terms(each["question"])
         queries = pairs[each["db"]].queries(each["question"], FIRST)
         named += bool(terms)
-        tokens += count(material_text(fitting(terms, "", queries)))
+        tokens += count(material_text(fitting(terms, "", merged(queries))))
     return named, len(asked), tokens / len(asked)
 
 

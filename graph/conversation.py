@@ -33,7 +33,7 @@ from longtable.graph import changes, compaction_preview, threads
 from longtable.graph.changes import TopicHistory
 from longtable.graph.compaction_preview import CompactionPreview
 from longtable.graph.export.thread_file import Form, chart_drawer, export_as
-from longtable.graph.kept_queries import query_of_turn, question_of_turn
+from longtable.graph.kept_queries import keep_query, query_of_turn, question_of_turn
 from longtable.graph.ratings import Rating, Score, questions_of, ratings_in
 from longtable.graph.reports import ALL, audit_of
 from longtable.graph.running import turns
@@ -425,7 +425,8 @@ class Conversation:
     ) -> VerifiedQuery:
         """Write the question of a turn and the SQL that answers it into the knowledge folder, as
         somebody (`by`) has checked both. If the folder has a query of this question and this SQL,
-        return that one and write nothing.
+        return that one and write nothing. If the folder's files cannot be written, the store keeps
+        the query for all its threads.
 
         `turn`: None for the newest turn with a query that gave a result; with `sql`, for the newest
         turn. `question`: other words than the turn's own. `sql`: the SQL that should have run, if
@@ -450,7 +451,7 @@ class Conversation:
             checked_by=by,
             checked_on=datetime.now(UTC).date().isoformat(),
         )
-        return self.knowledge.add_query(query)
+        return keep_query(self.knowledge, query, self._threads.optional_store)
 
     def kept_pair(self, turn: int | None = None) -> tuple[str, str]:
         """Return the question and the SQL that `keep` would write. Raises `NothingToKeepError` if

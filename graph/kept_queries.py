@@ -1,13 +1,24 @@
-"""Find a turn's question and the SQL that answered it, to keep both as a verified query."""
+"""Keep a turn's question and the SQL that answered it as a verified query: in the knowledge folder,
+or, if the folder cannot be written, in the store.
+"""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import chain
+from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage
+from langgraph.store.base import BaseStore
 
-from longtable.base.errors import NothingToKeepError
+from longtable.base.errors import KnowledgeNotWritableError, NothingToKeepError
+from longtable.knowledge.entries import Place, VerifiedQuery
+from longtable.knowledge.folder import KnowledgeFolder
 from longtable.memory.messages.marks import TABLES, marks_of, turn_number
 from longtable.memory.messages.rounds import all_calls, is_users
+from longtable.store.records.knowledge_records import KnowledgeRecords
+
+STORE = Place("store")
+"""Where a query stands that the folder could not hold."""
 
 
 def query_of_turn(messages: Sequence[BaseMessage], turn: int | None) -> tuple[str, str]:
@@ -52,3 +63,61 @@ def question_of_turn(messages: Sequence[BaseMessage], turn: int | None) -> str:
         )
     number = turn_number(questions[-1])
     return next(str(each.text) for each in questions if turn_number(each) == number)
+
+
+def keep_query(
+    folder: KnowledgeFolder, query: VerifiedQuery, store: BaseStore | None
+) -> VerifiedQuery:
+    """Write a query into a knowledge folder, or into the store if the folder's files cannot be
+    written. Return it as it was written; its `place` says where. A query that is there already,
+    with its question and SQL, is returned and not written again.
+
+    Raises `KnowledgeNotWritableError` without a store, and the errors of `add_query`.
+    """
+    records = None if store is None else KnowledgeRecords(store, folder.path)
+    if records is not None:
+        teach_kept(folder, records)
+    try:
+        return folder.add_query(query)
+    except KnowledgeNotWritableError:
+        if records is None:
+            raise
+    kept = folder.named(query)
+    fields = {
+        "question": kept.question,
+        "wordings": [*kept.wordings],
+        "sql": kept.sql,
+        "checked_by": kept.checked_by,
+        "checked_on": kept.checked_on,
+    }
+    records.keep(kept.name, fields)
+    teach_kept(folder, records)
+    return replace(kept, place=STORE)
+
+
+def remove_entry(folder: KnowledgeFolder, name: str, store: BaseStore | None) -> bool:
+    """Delete the query or the term of a name from a knowledge folder and its records in the store.
+    Return False if there is none. Raises the errors of `KnowledgeFolder.remove`.
+    """
+    records = None if store is None else KnowledgeRecords(store, folder.path)
+    if records is not None and records.forget(name):
+        teach_kept(folder, records)
+        return True
+    return folder.remove(name)
+
+
+def teach_kept(folder: KnowledgeFolder, records: KnowledgeRecords) -> None:
+    """Let a folder teach the queries that the store keeps for it."""
+    folder.also_teach([_from_record(name, fields) for name, fields in records.kept()])
+
+
+def _from_record(name: str, fields: Mapping[str, Any]) -> VerifiedQuery:
+    return VerifiedQuery(
+        name=name,
+        question=fields["question"],
+        wordings=fields["wordings"],
+        sql=fields["sql"],
+        checked_by=fields["checked_by"],
+        checked_on=fields["checked_on"],
+        place=STORE,
+    )

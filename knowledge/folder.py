@@ -8,11 +8,12 @@ import sys
 import tempfile
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from threading import Lock
 
 from longtable.base.concurrency import file_lock
-from longtable.base.errors import ConfigError
+from longtable.base.errors import ConfigError, KnowledgeNotWritableError
 from longtable.knowledge.entries import (
     Knowledge,
     Place,
@@ -24,7 +25,7 @@ from longtable.knowledge.entries import (
 )
 from longtable.knowledge.glossary import FILE as GLOSSARY
 from longtable.knowledge.glossary import read_glossary, without_table, write_glossary
-from longtable.knowledge.material import MOST_QUERIES, Found, fitting
+from longtable.knowledge.material import MOST_QUERIES, Found, fitting, merged
 from longtable.knowledge.query_files import ENDING, FreeNames, bare_sql, read_query, write_query
 from longtable.knowledge.query_files import FOLDER as QUERIES
 from longtable.knowledge.query_search import QuerySearch
@@ -77,6 +78,18 @@ def read_folder(path: Path) -> Knowledge:
         problems.append(Problem(Place(QUERIES), message))
         queries = queries[:MOST_QUERY_FILES]
     return Knowledge(terms, rules, queries, problems)
+
+
+def with_queries(knowledge: Knowledge, queries: Sequence[VerifiedQuery]) -> Knowledge:
+    """Return knowledge with further queries. They get other names where theirs are taken."""
+    known = {_pair(query) for query in knowledge.queries}
+    names = FreeNames({query.name for query in knowledge.queries})
+    further: list[VerifiedQuery] = []
+    for query in queries:
+        if _pair(query) not in known:
+            known.add(_pair(query))
+            further.append(replace(query, name=names.for_question(query.name)))
+    return replace(knowledge, queries=[*knowledge.queries, *further]) if further else knowledge
 
 
 def _check_folder(path: Path) -> None:
@@ -162,6 +175,7 @@ class KnowledgeFolder:
         self.path = Path(path)
         self._lock = Lock()
         self._seen: Fingerprint | None = None
+        self._elsewhere: tuple[VerifiedQuery, ...] = ()
         self._knowledge = Knowledge()
         self._search: QuerySearch | None = None
 
@@ -174,10 +188,19 @@ class KnowledgeFolder:
             _check_folder(self.path)
             seen = _fingerprint(self.path)
             if seen != self._seen:
-                self._knowledge = read_folder(self.path)
+                self._knowledge = with_queries(read_folder(self.path), self._elsewhere)
                 self._search = None
                 self._seen = seen
             return self._knowledge
+
+    def also_teach(self, queries: Sequence[VerifiedQuery]) -> None:
+        """Teach queries that are kept elsewhere, in place of those given before. A query that the
+        folder has too, with its question and SQL, is taught once.
+        """
+        with self._lock:
+            if (*queries,) != self._elsewhere:
+                self._elsewhere = (*queries,)
+                self._seen = None
 
     @property
     def known(self) -> Knowledge:
@@ -192,21 +215,22 @@ class KnowledgeFolder:
                 self._search = QuerySearch(knowledge)
             return self._search
 
-    def found(self, question: str) -> Found:
-        """Return what a question brings up, as it goes with a call."""
+    def found(self, question: str, near: Sequence[str] = ()) -> Found:
+        """Return what a question brings up, as it goes with a call. `near`: names of queries that
+        are near in meaning, the nearest first. They take turns with those that share words.
+        """
         search = self.search()
-        queries = search.queries(question, MOST_QUERIES)
+        queries = merged(search.queries(question, MOST_QUERIES), search.named(near))
         return fitting(search.terms(question), search.knowledge.rules, queries)
 
-    def query_files(self) -> set[str]:
-        """Return the files of the queries that are there, relative to the folder. Without a folder
-        there are none.
+    def query_names(self) -> set[str]:
+        """Return the names of the queries that are taught. Without a folder there are none.
 
         Raises `ConfigError` if the folder cannot be read.
         """
         if not _is_there(self.path):
             return set()
-        return {query.place.file for query in self.current().queries}
+        return {query.name for query in self.current().queries}
 
     def add_query(self, query: VerifiedQuery) -> VerifiedQuery:
         """Write a query's file, under a name that is free, and return it as written. If a query
@@ -215,6 +239,18 @@ class KnowledgeFolder:
         Raises `ConfigError` if the file could not be read again, or cannot be written.
         """
         (written,) = self.add_queries([query])
+        if isinstance(written, Problem):
+            raise ConfigError(f"the query is not kept: {written.message}")
+        return written
+
+    def named(self, query: VerifiedQuery) -> VerifiedQuery:
+        """Return a query as its file would have it, under a name that is free. Nothing is written.
+
+        Raises `ConfigError` if a file of it could not be read.
+        """
+        names = FreeNames({each.name for each in self.current().queries})
+        name = names.for_question(query.name or query.question)
+        written = read_query(write_query(query), f"{QUERIES}/{name}{ENDING}")
         if isinstance(written, Problem):
             raise ConfigError(f"the query is not kept: {written.message}")
         return written
@@ -289,7 +325,7 @@ class KnowledgeFolder:
 
         Raises `ConfigError` if the glossary has a mistake, or cannot be written.
         """
-        knowledge = self.current()
+        knowledge = read_folder(self.path)
         for query in knowledge.queries:
             if query.name == name:
                 _delete(self.path / query.place.file)
@@ -338,8 +374,8 @@ def _unreadable(path: Path, error: OSError) -> ConfigError:
     )
 
 
-def _unwritable(path: Path, error: OSError) -> ConfigError:
-    return ConfigError(
+def _unwritable(path: Path, error: OSError) -> KnowledgeNotWritableError:
+    return KnowledgeNotWritableError(
         f"the knowledge folder cannot be written: {path}: {error.strerror}", name="knowledge"
     )
 

@@ -8,7 +8,7 @@ from langchain_core.tools import BaseTool, StructuredTool
 
 from longtable.knowledge.entries import VerifiedQuery
 from longtable.knowledge.folder import KnowledgeFolder
-from longtable.knowledge.material import fitting, material_text
+from longtable.knowledge.material import fitting, material_text, merged
 
 NAME = "knowledge"
 """What events and metadata call the source."""
@@ -28,7 +28,7 @@ def examples_tool(folder: KnowledgeFolder, fault: Fault | None = None) -> BaseTo
     def find_examples(words: str) -> str:
         search = folder.search()
         hits = search.queries(words[:MOST_WORDS_CHARS], EXAMPLES)
-        sound = [hit for hit in hits if fault is None or not fault(hit.query)]
+        sound = [query for query in merged(hits) if fault is None or not fault(query)]
         found = material_text(fitting(search.terms(words[:MOST_WORDS_CHARS]), "", sound))
         return f"{NOTE}\n\n{found}" if found else "Nothing was found; try other words."
 

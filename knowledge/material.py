@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 
 from longtable.base.words import is_han
 from longtable.knowledge.entries import Term, VerifiedQuery, one_line
@@ -36,13 +37,28 @@ class Found:
         return [*rules, *terms, *(f"query: {query.name}" for query in self.queries)]
 
 
-def fitting(
-    terms: Sequence[Term], rules: str, queries: Sequence[FoundQuery], most_chars: int = MOST_CHARS
-) -> Found:
-    """Return what fits, whole entries only: the rules first, then terms, then queries.
-
-    Queries that fit far worse than the best one are left out.
+def merged(
+    by_words: Sequence[FoundQuery], by_meaning: Sequence[VerifiedQuery] = ()
+) -> list[VerifiedQuery]:
+    """Return queries in turns: the best by words, the nearest in meaning, the second by words and
+    so on. Queries that share far fewer words than the best one are left out.
     """
+    best = max((found.score for found in by_words), default=0.0)
+    sharing = [found.query for found in by_words if found.score >= LEAST_SCORE * best]
+    queries: dict[str, VerifiedQuery] = {}
+    for pair in zip_longest(sharing, by_meaning):
+        for query in filter(None, pair):
+            queries.setdefault(query.name, query)
+    return [*queries.values()]
+
+
+def fitting(
+    terms: Sequence[Term],
+    rules: str,
+    queries: Sequence[VerifiedQuery],
+    most_chars: int = MOST_CHARS,
+) -> Found:
+    """Return what fits, whole entries only: the rules first, then terms, then queries."""
     room = most_chars - _size(rules)
     kept_terms: list[Term] = []
     for term in terms:
@@ -51,14 +67,11 @@ def fitting(
             room -= size
             kept_terms.append(term)
     kept_queries: list[VerifiedQuery] = []
-    best = max((found.score for found in queries), default=0.0)
-    for found in queries[:MOST_QUERIES]:
-        if found.score < LEAST_SCORE * best:
-            continue
-        size = _size(query_text(found.query))
+    for query in queries[:MOST_QUERIES]:
+        size = _size(query_text(query))
         if size <= room:
             room -= size
-            kept_queries.append(found.query)
+            kept_queries.append(query)
     return Found(kept_terms, rules, kept_queries)
 
 

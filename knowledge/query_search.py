@@ -69,6 +69,11 @@ class QuerySearch:
                 break
         return [FoundQuery(self._queries[number], score) for number, score in best.items()]
 
+    def named(self, names: Iterable[str]) -> list[VerifiedQuery]:
+        """Return the queries of these names, in this order. A name that is unknown is left out."""
+        by_name = {query.name: query for query in self._queries}
+        return [by_name[name] for name in dict.fromkeys(names) if name in by_name]
+
     def terms(self, question: str) -> list[Term]:
         """Return the terms that a question names, in their order in the glossary."""
         return self._terms.named_in(question)

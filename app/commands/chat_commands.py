@@ -17,6 +17,7 @@ from longtable.app.console.translations import counted, say
 from longtable.app.settings.run_settings import check_text
 from longtable.base.errors import MessageTooLongError, UnknownPinError
 from longtable.base.events import QueryFinished
+from longtable.graph.kept_queries import STORE
 from longtable.memory.messages.marks import EXCLUDED, kind_of
 from longtable.nodes.compacting.compaction_events import NOTHING_LEFT
 from longtable.tools.cells import json_value
@@ -347,9 +348,14 @@ class Commands:
     def _write(self, *, question: str | None = None, sql: str | None = None) -> None:
         """Keep a question and its SQL, and tell the file: a new one, or one that has both."""
         folder = self.session.knowledge
-        before = folder.query_files() if folder else set()
+        before = folder.query_names() if folder else set[str]()
         query = self._wait(self.conversation.akeep(question=question, sql=sql, by=_user()))
-        key = "knowledge_there" if query.place.file in before else "knowledge_added"
+        if query.name in before:
+            key = "knowledge_there"
+        elif query.place == STORE:
+            key = "knowledge_in_store"
+        else:
+            key = "knowledge_added"
         self.screen.note(key, name=clean_line(query.place.file))
 
     def _topics(self, _: str) -> None:

@@ -18,6 +18,7 @@ from longtable.app.program import (
     Debug,
     Json,
     RunOptions,
+    Store,
     add_options,
     option,
     running,
@@ -25,6 +26,8 @@ from longtable.app.program import (
 from longtable.base.errors import ConfigError
 
 if TYPE_CHECKING:
+    from langgraph.store.base import BaseStore
+
     from longtable.app.console.screen import Screen
     from longtable.app.settings.run_settings import Settings
     from longtable.knowledge.entries import Term, VerifiedQuery
@@ -46,6 +49,7 @@ def register(app: typer.Typer) -> None:
 def knowledge_options(
     knowledge: Annotated[str | None, option("LONGTABLE_KNOWLEDGE")] = None,
     database: Annotated[str | None, option("LONGTABLE_DATABASE")] = None,
+    store: Store = None,
     config: Config = None,
     json: Json = False,
     debug: Debug = False,
@@ -74,11 +78,30 @@ def _opened(options: RunOptions) -> "Iterator[tuple[KnowledgeFolder, Settings, S
         yield KnowledgeFolder(Path(folder)), settings, screen
 
 
+@contextmanager
+def _kept_store(folder: "KnowledgeFolder", settings: "Settings") -> "Iterator[BaseStore | None]":
+    """Give the store of the threads, None if its file is not there, and let the folder teach what
+    the store keeps for it.
+    """
+    from longtable.app.settings.run_settings import key_for, store_url
+    from longtable.graph.kept_queries import teach_kept
+    from longtable.store.persistence import open_persistence
+    from longtable.store.records.knowledge_records import KnowledgeRecords
+
+    opening = open_persistence(store_url(settings.store.url), key=key_for("LONGTABLE_STORE_KEY"))
+    if opening.path is not None and not opening.path.exists():
+        yield None
+        return
+    with opening as persistence:
+        teach_kept(folder, KnowledgeRecords(persistence.store, folder.path))
+        yield persistence.store
+
+
 @knowledge_app.command(name="list")
 @with_options
 def list_(options: RunOptions) -> None:
     """List the terms and the checked queries."""
-    with _opened(options) as (folder, _, screen):
+    with _opened(options) as (folder, settings, screen), _kept_store(folder, settings):
         from longtable.app.console import render
 
         knowledge = folder.current()
@@ -108,7 +131,7 @@ def list_(options: RunOptions) -> None:
 @with_options
 def check(options: RunOptions) -> None:
     """Check every entry, and plan every query on the database. Ends with 1 if anything is wrong."""
-    with _opened(options) as (folder, settings, screen):
+    with _opened(options) as (folder, settings, screen), _kept_store(folder, settings):
         knowledge = folder.current()
         problems = [str(problem) for problem in knowledge.problems]
         with _checking(folder, settings) as fault_of:
@@ -159,9 +182,10 @@ def add(
         with _checking(folder, settings) as fault_of:
             if fault := fault_of(query):
                 raise ConfigError(f"the query cannot run, so it is not kept: {fault}")
-        before = folder.query_files()
-        file = folder.add_query(query).place.file
-        screen.note("knowledge_there" if file in before else "knowledge_added", name=file)
+        before = folder.query_names()
+        added = folder.add_query(query)
+        key = "knowledge_there" if added.name in before else "knowledge_added"
+        screen.note(key, name=added.place.file)
 
 
 @knowledge_app.command(name="import")
@@ -238,7 +262,7 @@ class Imported:
 def _new(queries: "Sequence[VerifiedQuery]", folder: "KnowledgeFolder") -> "list[VerifiedQuery]":
     """Return the queries that the folder has not: with the same question and the same SQL."""
     known: set[tuple[str, str]] = set()
-    if folder.query_files():
+    if folder.query_names():
         known = {(query.question, query.sql) for query in folder.current().queries}
     return [query for query in queries if (query.question, query.sql) not in known]
 
@@ -281,8 +305,13 @@ def remove(
     name: Annotated[str, typer.Argument(help="The name of a query, or a term.")],
 ) -> None:
     """Remove a checked query or a term."""
-    with _opened(options) as (folder, _, screen):
-        if not folder.remove(name):
+    with (
+        _opened(options) as (folder, settings, screen),
+        _kept_store(folder, settings) as store,
+    ):
+        from longtable.graph.kept_queries import remove_entry
+
+        if not remove_entry(folder, name, store):
             raise ConfigError(f"there is no query and no term {name!r}: see `knowledge list`")
         screen.note("knowledge_removed", name=clean_line(name))
 

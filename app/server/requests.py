@@ -59,6 +59,24 @@ OWNER_HEADER = "x-longtable-owner"
 SAFE = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
 
 
+class NotAnEditorError(LongtableError):
+    """The owner of a request may not write knowledge on this server."""
+
+    def __init__(self, owner: str) -> None:
+        super().__init__(
+            f"{owner or 'a request without an owner'!r} may not write knowledge here: [knowledge]"
+            " editors, in the settings file, names who may"
+        )
+
+
+class UnknownEntryError(LongtableError):
+    """The server's knowledge has no query and no term of this name."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"there is no query and no term {name[:80]!r}: GET /longtable/knowledge")
+        self.name = name
+
+
 STATUS: tuple[tuple[type[LongtableError], int], ...] = (
     (ThreadNotFoundError, 404),
     (UnknownTopicError, 404),
@@ -67,6 +85,8 @@ STATUS: tuple[tuple[type[LongtableError], int], ...] = (
     (UnknownTurnError, 404),
     (UnknownMessageError, 404),
     (UnknownPinError, 404),
+    (UnknownEntryError, 404),
+    (NotAnEditorError, 403),
     (ResultGoneError, 410),
     (TurnPendingError, 409),
     (ThreadBusyError, 409),

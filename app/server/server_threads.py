@@ -102,6 +102,10 @@ class ServerThreads(StoredThreads):
         with suppress(NotFoundError, UnprocessableEntityError):
             self.wait(self.client.threads.delete(thread_id))
 
+    def update(self, thread_id: str, values: Mapping[str, Any], node: str) -> None:
+        """Write values into the state of a thread, in the name of a node."""
+        self.wait(self.client.threads.update_state(thread_id, {**values}, as_node=node))
+
     @contextmanager
     def alone(self, thread_id: str, *, wait: bool = False) -> Iterator[None]:  # noqa: ARG002  # the server queues its runs itself
         """Raise `ThreadBusyError` if a run of the thread is active when the block begins."""
@@ -299,11 +303,9 @@ class _ServerStore(BaseStore):
                 with suppress(NotFoundError):
                     stored = wait(store.get_item(namespace, key))
                 return _item(stored) if stored else None  # one server answers 404, another one null
-            case SearchOp(namespace, limit=limit):
-                return [
-                    _item(item)
-                    for item in wait(store.search_items(namespace, limit=limit))["items"]
-                ]
+            case SearchOp(namespace, limit=limit, offset=offset):
+                found = wait(store.search_items(namespace, limit=limit, offset=offset))
+                return [_item(item) for item in found["items"]]
             case ListNamespacesOp((MatchCondition("prefix", path),)):
                 names = wait(store.list_namespaces(prefix=list(path), limit=op.limit))
                 return [tuple(namespace) for namespace in names["namespaces"]]

@@ -28,13 +28,12 @@ from longtable.app.server.server_threads import (
     threads_there,
     write_metadata,
 )
-from longtable.app.session import server_archive, server_knowledge, server_results
+from longtable.app.session import server_archive, server_results
 from longtable.app.settings.run_settings import running_settings
 from longtable.base.errors import ConfigError, UnknownTopicError
 from longtable.graph.changes import TopicHistory, topic_histories
 from longtable.graph.compaction_preview import preview_of
 from longtable.graph.export.thread_file import Form, chart_drawer, export_as
-from longtable.graph.ratings import questions_of, ratings_in
 from longtable.graph.reports import (
     ALL,
     audit_of,
@@ -52,7 +51,6 @@ from longtable.graph.thread_list import (
 )
 from longtable.graph.threads import change_thread, delete_thread
 from longtable.graph.transcripts import find_thread, spent_in
-from longtable.knowledge.entries import Knowledge
 from longtable.memory.counting.prices import price_rows
 from longtable.memory.counting.usage import By, added
 from longtable.memory.messages.marks import marks_of
@@ -227,24 +225,6 @@ def audit(request: RouteRequest) -> Mapping[str, Any]:
 def pins(request: RouteRequest) -> Mapping[str, Any]:
     """Return the pins word for word. An ended pin has the words that ended it."""
     return request.page("pins", map(asdict, current_pins(request.load().thread.pins, ended=True)))
-
-
-def ratings(request: RouteRequest) -> Mapping[str, Any]:
-    """Return what people said of the thread's answers, the newest rating of each turn."""
-    record = request.load()
-    found = ratings_in(record.edits, questions_of(record.thread))
-    return request.page("ratings", map(asdict, found))
-
-
-def knowledge(request: RouteRequest) -> Mapping[str, Any]:
-    """Return the terms and checked queries of the server's knowledge folder. Without a folder there
-    are none.
-    """
-    folder = server_knowledge()
-    taught = folder.current() if folder else Knowledge()
-    terms = [{"kind": "term", **asdict(term)} for term in taught.terms]
-    queries = [{"kind": "query", **asdict(query)} for query in taught.queries]
-    return request.page("knowledge", [*terms, *queries])
 
 
 def usage(request: RouteRequest) -> Mapping[str, Any]:

@@ -14,7 +14,14 @@ from urllib.parse import urlsplit
 
 from pydantic import Field
 
-from longtable.app.settings.settings_file import FILE, check, did_you_mean, leaves, read_settings
+from longtable.app.settings.settings_file import (
+    FILE,
+    check,
+    did_you_mean,
+    is_first_glossary,
+    leaves,
+    read_settings,
+)
 from longtable.app.settings.settings_tables import (
     KEYS,
     SAME,
@@ -212,7 +219,7 @@ def _add_knowledge(
     if beside.is_dir():
         values["knowledge"] = {"folder": str(beside.resolve())}
         sources["knowledge.folder"] = str(beside)
-    elif (here / KNOWLEDGE).is_dir():
+    elif (here / KNOWLEDGE).is_dir() and not is_first_glossary(here / KNOWLEDGE):
         notes.append(
             f"the folder {KNOWLEDGE} here does not count: it may be a stranger's. If you trust it:"
             f" --knowledge {KNOWLEDGE}"

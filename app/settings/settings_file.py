@@ -3,8 +3,10 @@ comments.
 """
 
 import dataclasses
+import filecmp
 import os
 import re
+import shutil
 import stat
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,6 +19,7 @@ from pydantic_core import ErrorDetails
 from longtable.app.settings.settings_tables import (
     BACKSLASH,
     FIRST_FILE,
+    FIRST_GLOSSARY,
     TABLES,
     PersonaTable,
     Place,
@@ -30,6 +33,7 @@ from longtable.base.settings_base import nearest, shown
 from longtable.memory.policy import CompactionPolicy
 
 FILE = "longtable.toml"
+GLOSSARY = "glossary.toml"
 MOST_BYTES = 65_536
 MOST_PARTS = 20
 """The most parts of a dotted key. The time of the parser grows with the square of this number:
@@ -341,6 +345,31 @@ def _statements(text: str) -> Iterator[tuple[int, str]]:
 
 def _shown_path(path: Path) -> str:
     return path.name if path.absolute().parent == Path.cwd() else str(path)
+
+
+def write_first_glossary(folder: Path) -> bool:
+    """Write an example into a knowledge folder that is not there yet, and return whether it was
+    written. Raises `ConfigError` if it cannot be.
+    """
+    if os.path.lexists(folder):
+        return False
+    try:
+        folder.mkdir(parents=True)
+        shutil.copyfile(FIRST_GLOSSARY, folder / GLOSSARY)
+    except OSError as error:
+        raise ConfigError(
+            f"{_shown_path(folder)!r} cannot be written ({error.strerror or type(error).__name__})"
+        ) from error
+    return True
+
+
+def is_first_glossary(folder: Path) -> bool:
+    """Return whether a knowledge folder holds nothing but the example of `longtable init`."""
+    try:
+        names = [entry.name for entry in folder.iterdir()]
+        return names == [GLOSSARY] and filecmp.cmp(folder / GLOSSARY, FIRST_GLOSSARY, shallow=False)
+    except OSError:
+        return False  # opening it tells what is wrong
 
 
 def write_first_file(path: Path, *, force: bool) -> None:

@@ -234,6 +234,7 @@ class KnowledgeTable(Table):
     """What the owner of the data teaches."""
 
     folder: FilePlace | None = None
+    editors: Text | None = None
 
 
 class StoreTable(Table):
@@ -377,6 +378,8 @@ BY_NAME = (NamedModelTable, PriceTable)
 
 
 FIRST_FILE = (Path(__file__).parent / "first_settings.toml").read_text(encoding="utf-8")
+FIRST_GLOSSARY = Path(__file__).parent / "first_glossary.toml"
+"""The glossary that `longtable init` writes: an example, all of it comments."""
 """A settings file that sets nothing: it has every key below its description, commented out. The
 descriptions of keys are read from this text.
 """

@@ -7,17 +7,21 @@ from dataclasses import replace
 from longtable.base.concurrency import BoundedCache
 from longtable.base.errors import ConfigError, LongtableError, Reason
 from longtable.base.events import Verified
+from longtable.graph.kept_queries import teach_kept
 from longtable.knowledge.entries import Knowledge, VerifiedQuery
 from longtable.knowledge.folder import KnowledgeFolder
 from longtable.knowledge.knowledge_hook import NAME
 from longtable.knowledge.material import material_text
 from longtable.knowledge.verified import VerifiedQueries, cast_advice, with_nulls
 from longtable.nodes.calling.context_providers import CitedText, ContextProvider, ContextRequest
+from longtable.store.records.knowledge_records import KnowledgeRecords
 from longtable.tools.database import Database
 from longtable.tools.sql.parsing import RefusedError
 
 MOST_TOKENS = 5_000
 """The most tokens that a knowledge folder adds to a call."""
+NEAR = 10
+"""Questions nearest in meaning that are looked at; several may belong to one query."""
 CHECKS = 2_000
 """Verified queries whose check is remembered."""
 
@@ -42,7 +46,8 @@ class KnowledgeProvider:
 
     def _provide(self, request: ContextRequest) -> CitedText:
         try:
-            found = self.folder.found(request.question)
+            near = self._from_store(request)
+            found = self.folder.found(request.question, near)
         except ConfigError as error:
             return CitedText("", (), [Reason(code="no_folder", message=f"{NAME}: {error}")])
         faults = {query.name: self.fault(query) for query in found.queries}
@@ -54,6 +59,25 @@ class KnowledgeProvider:
         ]
         found = replace(found, queries=sound)
         return CitedText(material_text(found), found.cites, left_out)
+
+    def _from_store(self, request: ContextRequest) -> list[str]:
+        """Teach the folder what the store keeps for it, and return the names of its queries that
+        are near to a question in meaning. Without a store, or one that embeds texts, none are.
+        """
+        if request.store is None:
+            return []
+        records = KnowledgeRecords(request.store, self.folder.path)
+        teach_kept(self.folder, records)
+        if not records.finds_by_meaning:
+            return []
+        names: dict[str, str] = {}
+        for query in self.folder.current().queries:
+            names |= dict.fromkeys(query.questions, query.name)
+        if not names:
+            return []
+        records.embed(names)
+        nearest = records.near(request.question, NEAR)
+        return [name for text, name in nearest if names.get(text) == name]
 
     def fault(self, query: VerifiedQuery) -> str:
         """Return why a query cannot run on the database as it is now, "" if it can.

@@ -17,28 +17,9 @@ OSSIE_KEYS = ("semantic_model", "datasets", "metrics")
 
 
 def read_file(path: Path) -> Knowledge:
-    """Return what a file teaches. A file that ends in .yml is a test of nao. Any other is JSON: a
-    semantic model of Apache Ossie, or the training data of Vanna.
+    """Return what a file teaches, as `read_text` reads it.
 
-    Raises `ConfigError` if the file cannot be read as text.
-    """
-    text = _text(path)
-    if path.suffix.lower() in YAML:
-        query = read_nao(text, path.name)
-        if isinstance(query, Problem):
-            return Knowledge(problems=[query])
-        return Knowledge(queries=[query])
-    if _is_semantic_model(text):
-        terms, problems = read_ossie(text, path.name)
-        return Knowledge(terms=terms, problems=problems)
-    queries, problems = read_vanna(text, path.name)
-    return Knowledge(queries=queries, problems=problems)
-
-
-def _text(path: Path) -> str:
-    """Return the text of a regular file. A pipe or a device might never end.
-
-    Raises `ConfigError` if it cannot be read.
+    Raises `ConfigError` if it is no regular file, which might never end, or is too large.
     """
     try:
         if not stat.S_ISREG(path.stat().st_mode):
@@ -50,10 +31,30 @@ def _text(path: Path) -> str:
         raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
     if len(data) > MOST_BYTES:
         raise ConfigError(f"{path}: at most {MOST_BYTES:,} bytes can be imported")
+    return read_text(data, str(path))
+
+
+def read_text(data: bytes, file: str) -> Knowledge:
+    """Return what the text of a file teaches. A file that ends in .yml is a test of nao. Any other
+    is JSON: a semantic model of Apache Ossie, or the training data of Vanna.
+
+    Raises `ConfigError` if the text is not UTF-8.
+    """
     try:
-        return data.decode("utf-8-sig")
+        text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise ConfigError(f"{path} is not UTF-8: save it as UTF-8") from error
+        raise ConfigError(f"{file} is not UTF-8: save it as UTF-8") from error
+    name = Path(file).name
+    if name.lower().endswith(YAML):
+        query = read_nao(text, name)
+        if isinstance(query, Problem):
+            return Knowledge(problems=[query])
+        return Knowledge(queries=[query])
+    if _is_semantic_model(text):
+        terms, problems = read_ossie(text, name)
+        return Knowledge(terms=terms, problems=problems)
+    queries, problems = read_vanna(text, name)
+    return Knowledge(queries=queries, problems=problems)
 
 
 def _is_semantic_model(text: str) -> bool:

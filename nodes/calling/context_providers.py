@@ -14,6 +14,7 @@ from functools import partial
 from typing import Any
 
 from langchain_core.messages import BaseMessage
+from langgraph.store.base import BaseStore
 
 from longtable.base.concurrency import BoundedCache, Execution
 from longtable.base.errors import ConfigError, Reason
@@ -31,7 +32,7 @@ calls asks each provider only once.
 @dataclass(frozen=True, kw_only=True)
 class ContextRequest:
     """A request to a context provider. `messages`: the thread's live transcript without excluded
-    messages; a provider must not change it.
+    messages; a provider must not change it. `store`: the store of the graph, None without one.
     """
 
     question: str
@@ -39,6 +40,7 @@ class ContextRequest:
     turn: int
     owner: str | None
     messages: Sequence[BaseMessage] = field(repr=False)
+    store: BaseStore | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True)
@@ -121,7 +123,12 @@ class ContextProviders:
             (str(message.text) for message in reversed(messages) if is_users(message)), ""
         )
         request = ContextRequest(
-            question=question, thread_id=thread_id, turn=number, owner=owner, messages=messages
+            question=question,
+            thread_id=thread_id,
+            turn=number,
+            owner=owner,
+            messages=messages,
+            store=now.runtime.store,
         )
         answers = await how.call(
             partial(_ask_in_threads, self.providers, request),

@@ -76,6 +76,8 @@ def test_namespaces_are_written_as_before() -> None:
     assert stored.BELLS == ("longtable", "bells")
     assert stored.USAGE == ("longtable", "usage")
     assert stored.TURNS == ("longtable", "turns")
+    assert stored.KNOWLEDGE == ("longtable", "knowledge")
+    assert stored.MEANINGS == ("longtable", "meanings")
     assert stored.CHECKPOINT == "checkpoint"
     assert stored.thread_namespace("archive", "a.b%") == ("longtable", "archive", "a%2Eb%25")
     assert stored.thread_namespace("inbox", "t\x1fnode") == ("longtable", "inbox", "t", "node")

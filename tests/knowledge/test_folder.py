@@ -140,9 +140,9 @@ def test_the_same_question_with_the_same_sql_is_written_once(tmp_path: Path) -> 
     same = replace(QUERY, question="How  many\norders?", sql=f"-- all\n{QUERY.sql};\n")
     assert opened.add_query(same) == first
     assert opened.add_queries([QUERY, same]) == [first, first]
-    assert KnowledgeFolder(tmp_path).query_files() == {"queries/how_many_orders.sql"}
+    assert KnowledgeFolder(tmp_path).query_names() == {"how_many_orders"}
     other = opened.add_query(replace(QUERY, sql="SELECT 2"))
-    assert opened.query_files() == {first.place.file, other.place.file}
+    assert opened.query_names() == {first.name, other.name}
 
 
 def test_a_query_is_read_back_as_it_was_written_whatever_ends_a_line_elsewhere(

@@ -1,18 +1,18 @@
 """What goes with a call is whole entries within a size, and names what it quotes."""
 
 from longtable.knowledge.entries import Term, VerifiedQuery
-from longtable.knowledge.material import Found, fitting, material_text
+from longtable.knowledge.material import Found, fitting, material_text, merged
 from longtable.knowledge.query_search import FoundQuery
 
 TERM = Term(term="mover", synonyms=["seller"], meaning="sells\nwell", sql="sold > 10")
 
 
-def query(name: str, score: float, size: int = 10) -> FoundQuery:
-    return FoundQuery(VerifiedQuery(name=name, question=f"{name}?", sql="x" * size), score)
+def query(name: str, size: int = 10) -> VerifiedQuery:
+    return VerifiedQuery(name=name, question=f"{name}?", sql="x" * size)
 
 
 def test_the_material_has_rules_terms_and_queries_and_cites_them() -> None:
-    found = fitting([TERM], "Euros.", [query("orders", 2.0)])
+    found = fitting([TERM], "Euros.", [query("orders")])
     assert material_text(found) == (
         "Rules of the data's owner:\nEuros.\n\n"
         "Terms of the question:\n- mover (also: seller): sells well SQL: sold > 10\n\n"
@@ -28,12 +28,20 @@ def test_nothing_found_is_no_material() -> None:
 
 
 def test_queries_that_fit_far_worse_than_the_best_are_left_out() -> None:
-    found = fitting([], "", [query("best", 10.0), query("near", 4.0), query("far", 3.0)])
-    assert [each.name for each in found.queries] == ["best", "near"]
+    scores = {"best": 10.0, "near": 4.0, "far": 3.0}
+    found = [FoundQuery(query(name), score) for name, score in scores.items()]
+    assert [each.name for each in merged(found)] == ["best", "near"]
+
+
+def test_queries_by_words_and_by_meaning_take_turns() -> None:
+    by_words = [FoundQuery(query("a"), 10.0), FoundQuery(query("b"), 9.0)]
+    by_meaning = [query("c"), query("a"), query("d")]
+    assert [each.name for each in merged(by_words, by_meaning)] == ["a", "c", "b", "d"]
+    assert [each.name for each in merged([], by_meaning)] == ["c", "a", "d"]
 
 
 def test_an_entry_that_does_not_fit_is_left_out_whole() -> None:
-    found = fitting([TERM], "", [query("long", 2.0, 500), query("short", 1.5)], most_chars=200)
+    found = fitting([TERM], "", [query("long", 500), query("short")], most_chars=200)
     assert [each.name for each in found.queries] == ["short"]
     assert [term.term for term in found.terms] == ["mover"]
     assert len(material_text(found)) < 400
@@ -41,7 +49,7 @@ def test_an_entry_that_does_not_fit_is_left_out_whole() -> None:
 
 def test_an_entry_that_is_too_long_leaves_room_for_those_after_it() -> None:
     long = Term(term="long", meaning="x" * 300)
-    found = fitting([long, TERM], "", [query("orders", 2.0)], most_chars=200)
+    found = fitting([long, TERM], "", [query("orders")], most_chars=200)
     assert [term.term for term in found.terms] == ["mover"]
     assert [each.name for each in found.queries] == ["orders"]
 

@@ -24,6 +24,7 @@ from longtable.app.settings.settings_file import FILE, MOST_BYTES, read_settings
 from longtable.app.settings.settings_tables import FIRST_FILE, KEYS, VARIABLES
 from longtable.base.errors import ConfigError
 from longtable.graph import CompactionPolicy, Context
+from longtable.knowledge.glossary import read_glossary
 from longtable.memory.policy import topics
 from tests.app.runner import make_home
 
@@ -680,8 +681,15 @@ def test_the_command_line_begins_a_file_reads_it_and_shows_what_holds(tmp_path: 
     first = home.run("init")
     assert first.returncode == 0
     assert 'knowledge add "TERM" --meaning "..." --knowledge longtable_knowledge' in first.stdout
+    example = tmp_path / "work/longtable_knowledge/glossary.toml"
+    assert read_glossary(example.read_text(encoding="utf-8")) == ([], [])
+    uncommented = re.sub(r"^# (?=\[\[|\w+ = )", "", example.read_text(encoding="utf-8"), flags=re.M)
+    assert [term.term for term in read_glossary(uncommented)[0]] == ["slow mover"]
     again = home.run("init")
     assert (again.returncode, "already exists" in again.stderr) == (1, True)
+    example.write_text("# mine", encoding="utf-8")
+    assert home.run("init", "--force").returncode == 0
+    assert example.read_text(encoding="utf-8") == "# mine"
     write(
         tmp_path / "work/longtable.toml",
         "project = 'north'\n[database]\nurl = '../shop.db'\n[store]\nurl = 'memory://'\n",
@@ -689,6 +697,7 @@ def test_the_command_line_begins_a_file_reads_it_and_shows_what_holds(tmp_path: 
     asked = home.run("ask", "How many orders are there?", LONGTABLE_DATABASE="", LONGTABLE_STORE="")
     assert (asked.returncode, "30" in asked.stdout) == (0, True), asked.stderr
     assert "store.url does not count" in asked.stderr
+    assert "longtable_knowledge here does not count" in asked.stderr
     rows = {
         row["name"]: row
         for row in home.events("config", "--config", "longtable.toml", LONGTABLE_STORE="")

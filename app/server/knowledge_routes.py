@@ -1,0 +1,266 @@
+"""Routes for knowledge: what the owner of the data teaches, and what people keep of a thread and
+say of its answers.
+
+Who may write knowledge is a setting (`[knowledge] editors`), because it goes with everybody's
+questions. Whoever is named there counts as having checked what they keep.
+"""
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import Any
+
+from starlette.responses import Response
+
+from longtable.app.server.requests import (
+    SAFE,
+    BadRequestError,
+    NotAnEditorError,
+    RouteRequest,
+    UnknownEntryError,
+    file_headers,
+)
+from longtable.app.session import open_database, server_knowledge
+from longtable.app.settings.run_settings import running_settings
+from longtable.base.errors import ConfigError, TurnPendingError
+from longtable.graph.changes import rate
+from longtable.graph.kept_queries import (
+    keep_query,
+    query_of_turn,
+    question_of_turn,
+    remove_entry,
+    teach_kept,
+)
+from longtable.graph.ratings import questions_of, ratings_in
+from longtable.graph.thread_state import is_pending, writing_node
+from longtable.graph.transcripts import find_thread
+from longtable.knowledge.entries import Knowledge, Problem, Term, VerifiedQuery
+from longtable.knowledge.folder import KnowledgeFolder
+from longtable.nodes.state import values_of
+from longtable.store.records.knowledge_records import KnowledgeRecords
+
+EVERYBODY = "*"
+TERM = {"term": str, "synonyms": list, "meaning": str, "sql": str}
+QUERY = {"question": str, "wordings": list, "sql": str}
+KEPT = {"turn": int, "question": str, "sql": str}
+RATED = {"turn": int, "score": int, "comment": str}
+
+
+def knowledge(request: RouteRequest) -> Mapping[str, Any]:
+    """Return the terms and checked queries of the server's knowledge folder. Without a folder there
+    are none.
+    """
+    taught = _taught(request)
+    terms = [{"kind": "term", **asdict(term)} for term in taught.terms]
+    queries = [{"kind": "query", **asdict(query)} for query in taught.queries]
+    return request.page("knowledge", [*terms, *queries])
+
+
+def check(request: RouteRequest) -> Mapping[str, Any]:
+    """Return what is wrong with the knowledge: entries that cannot be read, and queries that the
+    database cannot plan.
+    """
+    taught = _taught(request)
+    problems = [{"place": str(each.place), "message": each.message} for each in taught.problems]
+    if taught.queries:
+        with _checking() as fault_of:
+            faults = [(str(query.place), fault_of(query)) for query in taught.queries]
+        problems += [{"place": place, "message": fault} for place, fault in faults if fault]
+    return request.page("problems", problems)
+
+
+def add(request: RouteRequest) -> Mapping[str, Any]:
+    """Add a term, or a query that the database can plan: `{"term": ..., "synonyms": [...],
+    "meaning": ..., "sql": ...}` or `{"question": ..., "wordings": [...], "sql": ...}`.
+    """
+    by = editor_of(request)
+    folder = _folder()
+    if b'"question"' not in request.body:
+        fields = body_of(request, TERM, needed=("term",))
+        folder.add_term(Term(**fields))
+        return {"kind": "term", "name": fields["term"]}
+    fields = body_of(request, QUERY, needed=("question", "sql"))
+    query = VerifiedQuery(name="", checked_by=by, checked_on=_today(), **fields)
+    return _kept(request, folder, query)
+
+
+def remove(request: RouteRequest) -> Response:
+    """Remove the query or the term of this name."""
+    editor_of(request)
+    name = str(request.http.path_params["name"])
+    if not remove_entry(_folder(), name, request.threads.optional_store):
+        raise UnknownEntryError(name)
+    return Response(status_code=204, headers=SAFE)
+
+
+def export(request: RouteRequest) -> Response:
+    """Return the terms as a semantic model of Apache Ossie."""
+    from longtable.knowledge.exchange.ossie import write_ossie
+
+    text = write_ossie(_taught(request).terms, "longtable")
+    headers = file_headers("knowledge.json")
+    return Response(text, media_type="application/json", headers=headers)
+
+
+def import_(request: RouteRequest) -> Mapping[str, Any]:
+    """Add the terms and queries of another program's file, which is the body of the request. Its
+    name is in `?name=`. Queries that the database cannot plan are left out.
+    """
+    from longtable.knowledge.exchange.formats import read_text
+
+    editor_of(request)
+    folder = _folder()
+    found = read_text(request.body, request.parameter("name", "knowledge.json"))
+    problems = [str(problem) for problem in found.problems]
+    refused = folder.add_terms(found.terms)
+    problems += map(str, refused)
+    added = len(found.terms) - len(refused)
+    with _checking() as fault_of:
+        faults = [fault_of(query) for query in found.queries]
+    sound: list[VerifiedQuery] = []
+    for query, fault in zip(found.queries, faults, strict=True):
+        if fault:
+            problems.append(f"{query.question}: {fault}")
+        else:
+            sound.append(query)
+    for outcome in folder.add_queries(sound):
+        if isinstance(outcome, Problem):
+            problems.append(str(outcome))
+        else:
+            added += 1
+    return {"added": added, "problems": problems}
+
+
+def keep(request: RouteRequest) -> Mapping[str, Any]:
+    """Keep the question of a turn and the SQL that answered it, or with `sql` the SQL that should
+    have run: `{"turn": 3, "question": ..., "sql": ...}`, each of them optional.
+    """
+    request.seen()
+    by = editor_of(request)
+    folder = _folder()
+    fields = body_of(request, KEPT)
+    messages = request.load().thread.messages
+    turn = fields.get("turn")
+    if "sql" in fields:
+        asked = fields.get("question") or question_of_turn(messages, turn)
+        sql = fields["sql"]
+    else:
+        asked, sql = query_of_turn(messages, turn)
+    question = fields.get("question") or asked
+    query = VerifiedQuery(name="", question=question, sql=sql, checked_by=by, checked_on=_today())
+    return _kept(request, folder, query)
+
+
+def ratings(request: RouteRequest) -> Mapping[str, Any]:
+    """Return what people said of the thread's answers, the newest rating of each turn."""
+    record = request.load()
+    found = ratings_in(record.edits, questions_of(record.thread))
+    return request.page("ratings", map(asdict, found))
+
+
+def rate_turn(request: RouteRequest) -> Mapping[str, Any]:
+    """Rate the answer of a turn: `{"turn": 2, "score": -1, "comment": "returns are missing"}`."""
+    threads = request.threads
+    state, _ = find_thread(threads, request.thread_id, request.owner)
+    fields = body_of(request, RATED, needed=("turn", "score"))
+    with threads.alone(request.thread_id):
+        if is_pending(state):
+            raise TurnPendingError(request.thread_id)
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        comment = fields.get("comment", "")
+        values = values_of(state)
+        _, update = rate(values, fields["turn"], fields["score"], comment, now)
+        threads.update(request.thread_id, update, writing_node(state, update))
+    return {**fields, "comment": comment, "time": now}
+
+
+# -- parts -----------------------------------------------------------------------------------------
+
+
+def editor_of(request: RouteRequest) -> str:
+    """Return who sent the request. Raises `NotAnEditorError` unless the settings let them write
+    knowledge.
+    """
+    editors = [name.strip() for name in (running_settings().knowledge.editors or "").split(",")]
+    owner = request.owner or ""
+    if EVERYBODY not in editors and (not owner or owner not in editors):
+        raise NotAnEditorError(owner)
+    return owner
+
+
+def body_of(
+    request: RouteRequest, kinds: Mapping[str, type], needed: Sequence[str] = ()
+) -> dict[str, Any]:
+    """Return the fields of the JSON object that the request sent. Raises `BadRequestError` for
+    another text, an unknown or missing field, or a value of another kind.
+    """
+    try:
+        fields = json.loads(request.body or b"{}")
+    except (ValueError, RecursionError):
+        fields = None
+    wanted = ", ".join(f'"{name}": {kind.__name__}' for name, kind in kinds.items())
+    sound = (
+        isinstance(fields, dict)
+        and fields.keys() <= kinds.keys()
+        and fields.keys() >= {*needed}
+        and all(_is_of(fields[name], kinds[name]) for name in fields)
+    )
+    if not sound:
+        found = request.body[:80].decode(errors="replace")
+        raise BadRequestError(found, name="JSON", wanted=f"{{{wanted}}}")
+    return dict(fields)
+
+
+def _is_of(value: object, kind: type) -> bool:
+    if kind is list:
+        return isinstance(value, list) and all(isinstance(each, str) for each in value)
+    return isinstance(value, kind) and not isinstance(value, bool)
+
+
+def _folder() -> KnowledgeFolder:
+    folder = server_knowledge()
+    if folder is None:
+        raise ConfigError(
+            "this server has no knowledge folder: name one with [knowledge] folder or"
+            " LONGTABLE_KNOWLEDGE",
+            name="knowledge",
+            wanted="a folder",
+        )
+    return folder
+
+
+def _taught(request: RouteRequest) -> Knowledge:
+    folder = server_knowledge()
+    if folder is None:
+        return Knowledge()
+    teach_kept(folder, KnowledgeRecords(request.threads.optional_store, folder.path))
+    return folder.current()
+
+
+def _kept(
+    request: RouteRequest, folder: KnowledgeFolder, query: VerifiedQuery
+) -> Mapping[str, Any]:
+    """Keep a query that the database can plan. Raises `ConfigError` for another one."""
+    with _checking() as fault_of:
+        fault = fault_of(query)
+    if fault:
+        raise ConfigError(
+            f"the query cannot run, so it is not kept: {fault}", name="sql", wanted="SQL that runs"
+        )
+    kept = keep_query(folder, query, request.threads.optional_store)
+    return {"kind": "query", **asdict(kept)}
+
+
+@contextmanager
+def _checking() -> Iterator[Callable[[VerifiedQuery], str]]:
+    """Give a function that says why a query cannot run on the database, "" if it can."""
+    from longtable.graph.wiring.knowledge_provider import KnowledgeProvider
+
+    with open_database(running_settings()) as database:
+        yield KnowledgeProvider(_folder(), database).fault
+
+
+def _today() -> str:
+    return datetime.now(UTC).date().isoformat()
