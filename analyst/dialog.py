@@ -20,6 +20,7 @@ from longtable.analyst.reading import Reading, goes_on, is_fragment, operations_
 from longtable.analyst.schema import Catalog, read_catalog
 from longtable.analyst.terms import GlossaryTerm, spoken_in, tables_of, terms_in, with_terms
 from longtable.base.words import fold
+from longtable.knowledge.material import SOURCE as KNOWLEDGE
 from longtable.memory.compaction.ledger import LedgerLine, ledger_in
 from longtable.memory.materials import PASSED_ID
 from longtable.memory.summary.summary_text import Finding, findings_in
@@ -136,8 +137,9 @@ def read_view(messages: Sequence[BaseMessage]) -> View:
         if isinstance(message, SystemMessage) or text.lstrip().startswith(_MEMORY):
             memory.append(text)
         elif str(message.id or "").startswith(PASSED_ID):
-            checked |= checked_queries(text)
-            terms += terms_in(text)
+            if message.id == f"{PASSED_ID}{KNOWLEDGE}":
+                checked |= checked_queries(text)
+                terms += terms_in(text)
         elif isinstance(message, HumanMessage):
             turns.append(
                 Turn(

@@ -4,6 +4,7 @@ schema: a condition becomes a flag of its table, a sum or an expression a column
 No word of English is added: what a term means is what its SQL says.
 """
 
+import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -16,12 +17,16 @@ from longtable.analyst.lattice import Meaning
 from longtable.analyst.lexicon import Token, costs, lemma, tokenize
 from longtable.analyst.query import Func
 from longtable.analyst.schema import FLAG_TYPE, Catalog, Column, CompanyTerm, Table
+from longtable.knowledge.material import SQL_LINE
 from longtable.tools.sql.parsing import RefusedError, statements, written
 
+_NAME = r'(?:"(?:[^"\\\n]|\\[^\n])*"|[^",:()\n]+)'
 _LINE = re.compile(
-    r"^- (?P<term>[^\n]+?)(?: \(also: (?P<also>[^\n]+?)\))?: [^\n]*?SQL: (?P<sql>[^\n]+)$",
+    rf"^- (?P<term>{_NAME})(?: \(also: (?P<also>{_NAME}(?:, {_NAME})*)\))?:[^\n]*\n"
+    rf"{SQL_LINE}(?P<sql>[^\n]+)$",
     re.MULTILINE,
 )
+_NAMES = re.compile(_NAME)
 _FUNCTIONS: dict[type[exp.Expr], Func] = {
     exp.Sum: "sum",
     exp.Avg: "avg",
@@ -43,10 +48,15 @@ def terms_in(material: str) -> tuple[GlossaryTerm, ...]:
     """Return the terms in the material of a knowledge folder that have SQL."""
     terms: list[GlossaryTerm] = []
     for line in _LINE.finditer(material):
-        synonyms = (line["also"] or "").split(", ")
-        names = [name.strip() for name in (line["term"], *synonyms) if name.strip()]
-        terms.append(GlossaryTerm(tuple(names), line["sql"].strip()))
+        names = [_name(found[0]) for found in _NAMES.finditer(line["also"] or "")]
+        terms.append(GlossaryTerm((_name(line["term"]), *names), line["sql"].strip()))
     return tuple(terms)
+
+
+def _name(shown: str) -> str:
+    """Return a name as the glossary has it."""
+    shown = shown.strip()
+    return str(json.loads(shown)) if shown.startswith('"') else shown
 
 
 def spoken_in(terms: Sequence[GlossaryTerm], question: str) -> list[str]:
@@ -89,8 +99,8 @@ def tables_of(catalog: Catalog) -> list[str]:
 
 
 def _explained(catalog: Catalog, term: GlossaryTerm) -> tuple[CompanyTerm, Column | None] | None:
-    """Return what a term means, with the computed column that it needs. None if its SQL is none
-    that the analyst can use.
+    """Return what a term means, with the computed column that it needs. None if the analyst cannot
+    use its SQL.
     """
     spellings = tuple(spelling for name in term.names if (spelling := _spelling(name)))
     node = _expression(term.sql, catalog.dialect)

@@ -103,6 +103,7 @@ MARKS = (
     "sources",
     "private",
     "pooled",
+    "ran",
 )
 """Marks of messages, in `additional_kwargs["longtable"]`."""
 KINDS_OF_MESSAGES = ("recalled", "steered", "colleague", "excluded", "summary")

@@ -423,16 +423,16 @@ class Conversation:
         sql: str | None = None,
         by: str = "",
     ) -> VerifiedQuery:
-        """Write the question of a turn and the SQL that answers it into the knowledge folder, as
-        somebody (`by`) has checked both. If the folder has a query of this question and this SQL,
-        return that one and write nothing. If the folder's files cannot be written, the store keeps
-        the query for all its threads.
+        """Write the question of a turn and the SQL that answers it into the knowledge folder. `by`:
+        who checked them. If the folder has a query of this question and this SQL, return that one
+        and write nothing. If the folder's files cannot be written, the store keeps the query for
+        all its threads.
 
         `turn`: None for the newest turn with a query that gave a result; with `sql`, for the newest
         turn. `question`: other words than the turn's own. `sql`: the SQL that should have run, if
-        another one ran; it is not run. Raises `NothingToKeepError` if there is no such
-        turn, and `ConfigError` if the conversation has no knowledge folder or the folder cannot be
-        written.
+        another one ran; it is planned and not run. Raises `NothingToKeepError` if there is no such
+        turn, and `ConfigError` if there is no knowledge folder, if the query cannot run, or if
+        neither folder nor store can keep it.
         """
         if self.knowledge is None:
             raise ConfigError(
@@ -444,14 +444,16 @@ class Conversation:
         else:
             asked = question or question_of_turn(self.history(), turn)
             kept_sql = sql
+        now = datetime.now(UTC)
         query = VerifiedQuery(
             name="",
             question=question or asked,
             sql=kept_sql,
             checked_by=by,
-            checked_on=datetime.now(UTC).date().isoformat(),
+            checked_on=now.date().isoformat(),
         )
-        return keep_query(self.knowledge, query, self._threads.optional_store)
+        store = self._threads.optional_store
+        return keep_query(self.knowledge, query, store, now.isoformat())
 
     def kept_pair(self, turn: int | None = None) -> tuple[str, str]:
         """Return the question and the SQL that `keep` would write. Raises `NothingToKeepError` if

@@ -10,15 +10,16 @@ from typing import Any
 from langchain_core.messages import AIMessage, BaseMessage
 from langgraph.store.base import BaseStore
 
-from longtable.base.errors import KnowledgeNotWritableError, NothingToKeepError
-from longtable.knowledge.entries import Place, VerifiedQuery
+from longtable.base.errors import ConfigError, KnowledgeNotWritableError, NothingToKeepError
+from longtable.knowledge.entries import Place, Problem, VerifiedQuery
 from longtable.knowledge.folder import KnowledgeFolder
-from longtable.memory.messages.marks import TABLES, marks_of, turn_number
+from longtable.memory.messages.marks import RAN, TABLES, mark_of, marks_of, turn_number
 from longtable.memory.messages.rounds import all_calls, is_users
 from longtable.store.records.knowledge_records import KnowledgeRecords
 
 STORE = Place("store")
-"""Where a query stands that the folder could not hold."""
+"""The place of a query that is kept in the store."""
+_TEXTS = ("name", "question", "sql", "checked_by", "checked_on")
 
 
 def query_of_turn(messages: Sequence[BaseMessage], turn: int | None) -> tuple[str, str]:
@@ -47,7 +48,10 @@ def query_of_turn(messages: Sequence[BaseMessage], turn: int | None) -> tuple[st
     ]
     calls = chain.from_iterable(map(all_calls, of_turn))
     call_id = getattr(newest, "tool_call_id", "")
+    edited = mark_of(newest, RAN)
     sql = next((str(call["args"].get("sql", "")) for call in calls if call["id"] == call_id), "")
+    if edited is not None:
+        sql = str(edited)  # a person put it in place of the model's
     return question_of_turn(messages, number), sql
 
 
@@ -66,14 +70,20 @@ def question_of_turn(messages: Sequence[BaseMessage], turn: int | None) -> str:
 
 
 def keep_query(
-    folder: KnowledgeFolder, query: VerifiedQuery, store: BaseStore | None
+    folder: KnowledgeFolder, query: VerifiedQuery, store: BaseStore | None, time: str
 ) -> VerifiedQuery:
     """Write a query into a knowledge folder, or into the store if the folder's files cannot be
     written. Return it as it was written; its `place` says where. A query that is there already,
-    with its question and SQL, is returned and not written again.
+    with its question and SQL, is returned and not written again. `time`: now, in ISO 8601.
 
-    Raises `KnowledgeNotWritableError` without a store, and the errors of `add_query`.
+    Raises `ConfigError` if the database of the folder cannot plan the query,
+    `KnowledgeNotWritableError` without a store, and the errors of `add_query`.
     """
+    fault = folder.fault_of(query)
+    if fault:
+        raise ConfigError(
+            f"the query cannot run, so it is not kept: {fault}", name="sql", wanted="SQL that runs"
+        )
     records = None if store is None else KnowledgeRecords(store, folder.path)
     if records is not None:
         teach_kept(folder, records)
@@ -84,13 +94,15 @@ def keep_query(
             raise
     kept = folder.named(query)
     fields = {
+        "name": kept.name,
         "question": kept.question,
         "wordings": [*kept.wordings],
         "sql": kept.sql,
         "checked_by": kept.checked_by,
         "checked_on": kept.checked_on,
+        "time": time,
     }
-    records.keep(kept.name, fields)
+    records.keep(fields)
     teach_kept(folder, records)
     return replace(kept, place=STORE)
 
@@ -99,25 +111,45 @@ def remove_entry(folder: KnowledgeFolder, name: str, store: BaseStore | None) ->
     """Delete the query or the term of a name from a knowledge folder and its records in the store.
     Return False if there is none. Raises the errors of `KnowledgeFolder.remove`.
     """
-    records = None if store is None else KnowledgeRecords(store, folder.path)
-    if records is not None and records.forget(name):
-        teach_kept(folder, records)
-        return True
+    if store is None:
+        return folder.remove(name)
+    records = KnowledgeRecords(store, folder.path)
+    teach_kept(folder, records)
+    for query in folder.current().queries:
+        if query.name == name and query.place == STORE:
+            records.forget(query.question, query.sql)
+            teach_kept(folder, records)
+            return True
     return folder.remove(name)
 
 
 def teach_kept(folder: KnowledgeFolder, records: KnowledgeRecords) -> None:
-    """Let a folder teach the queries that the store keeps for it."""
-    folder.also_teach([_from_record(name, fields) for name, fields in records.kept()])
+    """Let a folder teach the queries that the store keeps for it. A record that is none is told as
+    a problem of the folder.
+    """
+    queries: list[VerifiedQuery] = []
+    problems: list[Problem] = []
+    for fields in records.kept():
+        query = _from_record(fields)
+        if query is None:
+            problems.append(Problem(STORE, "a record of the store is no query: it is left out"))
+        else:
+            queries.append(query)
+    folder.also_teach(queries, problems)
 
 
-def _from_record(name: str, fields: Mapping[str, Any]) -> VerifiedQuery:
+def _from_record(fields: Mapping[str, Any]) -> VerifiedQuery | None:
+    texts = {name: fields.get(name) for name in _TEXTS}
+    wordings = fields.get("wordings")
+    sound = isinstance(wordings, list) and all(isinstance(each, str) for each in wordings)
+    if not sound or not all(isinstance(text, str) for text in texts.values()):
+        return None
     return VerifiedQuery(
-        name=name,
-        question=fields["question"],
-        wordings=fields["wordings"],
-        sql=fields["sql"],
-        checked_by=fields["checked_by"],
-        checked_on=fields["checked_on"],
+        name=str(texts["name"]),
+        question=str(texts["question"]),
+        wordings=wordings or [],
+        sql=str(texts["sql"]),
+        checked_by=str(texts["checked_by"]),
+        checked_on=str(texts["checked_on"]),
         place=STORE,
     )

@@ -6,7 +6,7 @@ import shlex
 import stat
 import sys
 import tempfile
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -80,16 +80,19 @@ def read_folder(path: Path) -> Knowledge:
     return Knowledge(terms, rules, queries, problems)
 
 
-def with_queries(knowledge: Knowledge, queries: Sequence[VerifiedQuery]) -> Knowledge:
-    """Return knowledge with further queries. They get other names where theirs are taken."""
+def with_further(knowledge: Knowledge, elsewhere: Knowledge) -> Knowledge:
+    """Return knowledge with queries and problems of elsewhere. Queries get other names where theirs
+    are taken.
+    """
     known = {_pair(query) for query in knowledge.queries}
     names = FreeNames({query.name for query in knowledge.queries})
     further: list[VerifiedQuery] = []
-    for query in queries:
+    for query in elsewhere.queries:
         if _pair(query) not in known:
             known.add(_pair(query))
             further.append(replace(query, name=names.for_question(query.name)))
-    return replace(knowledge, queries=[*knowledge.queries, *further]) if further else knowledge
+    queries = [*knowledge.queries, *further]
+    return replace(knowledge, queries=queries, problems=[*knowledge.problems, *elsewhere.problems])
 
 
 def _check_folder(path: Path) -> None:
@@ -175,7 +178,8 @@ class KnowledgeFolder:
         self.path = Path(path)
         self._lock = Lock()
         self._seen: Fingerprint | None = None
-        self._elsewhere: tuple[VerifiedQuery, ...] = ()
+        self._elsewhere = Knowledge()
+        self._plan: Callable[[VerifiedQuery], str] | None = None
         self._knowledge = Knowledge()
         self._search: QuerySearch | None = None
 
@@ -188,19 +192,32 @@ class KnowledgeFolder:
             _check_folder(self.path)
             seen = _fingerprint(self.path)
             if seen != self._seen:
-                self._knowledge = with_queries(read_folder(self.path), self._elsewhere)
+                self._knowledge = with_further(read_folder(self.path), self._elsewhere)
                 self._search = None
                 self._seen = seen
             return self._knowledge
 
-    def also_teach(self, queries: Sequence[VerifiedQuery]) -> None:
-        """Teach queries that are kept elsewhere, in place of those given before. A query that the
-        folder has too, with its question and SQL, is taught once.
+    def also_teach(
+        self, queries: Sequence[VerifiedQuery], problems: Sequence[Problem] = ()
+    ) -> None:
+        """Teach queries that are kept elsewhere, with the problems met there, in place of those
+        given before. A query that the folder has too, with its question and SQL, is taught once.
         """
+        elsewhere = Knowledge(queries=(*queries,), problems=(*problems,))
         with self._lock:
-            if (*queries,) != self._elsewhere:
-                self._elsewhere = (*queries,)
+            if elsewhere != self._elsewhere:
+                self._elsewhere = elsewhere
                 self._seen = None
+
+    def fault_of(self, query: VerifiedQuery) -> str:
+        """Return why the database that the folder belongs to cannot run a query, "" if it can, or
+        if the folder belongs to none. `plans_with` names the database.
+        """
+        return self._plan(query) if self._plan else ""
+
+    def plans_with(self, plan: Callable[[VerifiedQuery], str]) -> None:
+        """Let a function say why a query cannot run, "" if it can."""
+        self._plan = plan
 
     @property
     def known(self) -> Knowledge:

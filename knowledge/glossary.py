@@ -129,6 +129,8 @@ def _fault(table: object) -> str:
         return f"a synonym needs 1 to {MOST_CHARS['synonyms']} characters"
     if not table.get("term", "").strip():
         return "a term needs a name: term = ..."
+    if any("\n" in name.strip() for name in (table["term"], *synonyms)):
+        return "a name has no line break"
     if not table.get("meaning", "").strip() and not table.get("sql", "").strip():
         return f"{table['term']!r} needs a `meaning`, or the `sql` that says it"
     return ""

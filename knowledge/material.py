@@ -1,5 +1,6 @@
 """What a call is given of the knowledge: terms that the question names, rules, verified queries."""
 
+import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,6 +10,8 @@ from longtable.base.words import is_han
 from longtable.knowledge.entries import Term, VerifiedQuery, one_line
 from longtable.knowledge.query_search import FoundQuery
 
+SOURCE = "knowledge"
+"""What events, metadata and messages call the source of the material."""
 MOST_QUERIES = 5
 """Queries that go with a call."""
 MOST_CHARS = 8_000
@@ -16,6 +19,9 @@ MOST_CHARS = 8_000
 `HAN_CHARS`, because it takes as many tokens.
 """
 HAN_CHARS = 3
+SQL_LINE = "  SQL: "
+"""How the line with the SQL of a term begins."""
+_SIGNS = re.compile(r'[,:()"]')
 _GAP = re.compile(r"\n\s*\n(?=[ \t]*--)")
 LEAST_SCORE = 0.35
 """Share of the best query's score that another query needs to go with the call."""
@@ -96,11 +102,28 @@ def material_text(found: Found) -> str:
     return "\n\n".join(parts)
 
 
+def ends_in(text: str, found: Found) -> list[int]:
+    """Return where in the material's text each entry ends, in the order of `Found.cites`."""
+    entries = [found.rules] if found.rules else []
+    entries += map(term_line, found.terms)
+    entries += map(query_text, found.queries)
+    ends: list[int] = []
+    for entry in entries:
+        start = ends[-1] if ends else 0
+        ends.append(text.index(entry, start) + len(entry))
+    return ends
+
+
 def term_line(term: Term) -> str:
-    """Return one line of the material."""
-    also = f" (also: {', '.join(term.synonyms)})" if term.synonyms else ""
-    sql = f" SQL: {one_line(term.sql)}" if term.sql else ""
-    return f"- {term.term}{also}: {one_line(term.meaning)}{sql}"
+    """Return a term as the material shows it: a line, and one for its SQL."""
+    also = f" (also: {', '.join(map(_shown_name, term.synonyms))})" if term.synonyms else ""
+    sql = f"\n{SQL_LINE}{one_line(term.sql)}" if term.sql else ""
+    return f"- {_shown_name(term.term)}{also}: {one_line(term.meaning)}{sql}"
+
+
+def _shown_name(name: str) -> str:
+    """Return a name, in quotes if it holds a sign that ends names."""
+    return json.dumps(name, ensure_ascii=False) if _SIGNS.search(name) else name
 
 
 def query_text(query: VerifiedQuery) -> str:

@@ -40,7 +40,7 @@ class QuerySearch:
         self.knowledge = knowledge
         self._queries = knowledge.queries
         self._further = sum(len(query.wordings) for query in self._queries)
-        """Wordings beside the questions: so many of the best may belong to one query."""
+        """The top rows may all be wordings of one query, so this many more are fetched."""
         self._terms = TermFinder(knowledge.terms)
         self._lock = Lock()
         self._index = sqlite3.connect(":memory:", check_same_thread=False)

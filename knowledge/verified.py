@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from sqlglot import Token, TokenType
 
@@ -10,6 +11,7 @@ from longtable.tools.sql.parsing import RefusedError, tokens_of
 
 ANY = "\0value"
 """Stands for each value in the shape of a query; no text of a query equals it."""
+_NAMES = {TokenType.VAR, TokenType.IDENTIFIER}
 _VALUES = {TokenType.NUMBER, TokenType.STRING}
 _OPERANDS = {
     *_VALUES,
@@ -51,6 +53,18 @@ _OTHER_TYPES = {
 """Types after which no parameter can be planned: a value for one engine is none for another."""
 _ZONED = ["WITH", "TIME", "ZONE"]
 NULL = "NULL"
+
+
+def tables_named(sql: str, dialect: str) -> list[str]:
+    """Return the tables before the dots in a fragment of SQL. Raises `RefusedError` if its words
+    cannot be told apart.
+    """
+    tokens = tokens_of(sql, dialect)
+    names: list[str] = []
+    for token, following in pairwise(tokens):
+        if token.token_type in _NAMES and following.token_type is TokenType.DOT:
+            names.append(token.text)
+    return [*dict.fromkeys(names)]
 
 
 @dataclass(frozen=True)

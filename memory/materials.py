@@ -35,6 +35,10 @@ class Material:
     most: int
     cites: Sequence[str] = ()
     """Names of what it quotes."""
+    ends: Sequence[int] = ()
+    """Where in the text each of these ends, in characters. A text that is too long is cut there. If
+    empty, it is cut anywhere.
+    """
 
 
 @dataclass(frozen=True)
@@ -70,13 +74,12 @@ def with_materials(
     messages: list[BaseMessage] = []
     sources: list[MaterialPart] = []
     for material in materials:
-        message, shortened = _fitted(material, min(room, material.most), count)
+        message, shortened, cites = _fitted(material, min(room, material.most), count)
         tokens = count.message(message) if message else 0
         if message:
             room -= tokens
             messages.append(message)
         wanted = _wanted(material, count) if shortened or not message else tokens
-        cites = material.cites if message else ()
         sources.append(MaterialPart(material.source, tokens, material.ms, shortened, wanted, cites))
     if not messages:
         return view, sources
@@ -95,19 +98,19 @@ def with_materials(
 
 def _wanted(material: Material, count: TokenCounter) -> int:
     """Return the tokens that a material would take if there were enough room."""
-    message, _ = _fitted(material, material.most, count)
+    message, _, _ = _fitted(material, material.most, count)
     return count.message(message) if message else 0
 
 
 def _fitted(
     material: Material, budget: int, count: TokenCounter
-) -> tuple[BaseMessage | None, bool]:
-    """Return the message of a material within a budget of tokens, and whether the material was cut.
-    The message is None if the budget is too small.
+) -> tuple[BaseMessage | None, bool, Sequence[str]]:
+    """Return the message of a material within a budget of tokens, whether the material was cut, and
+    the names of what it still quotes. The message is None if the budget is too small.
     """
     head = HEAD.format(source=material.source)
     if budget < count.text(head) + LEAST_TOKENS:
-        return None, False
+        return None, False, ()
 
     def message(text: str) -> BaseMessage:
         return HumanMessage(f"{head}{text}", id=f"{PASSED_ID}{material.source}")
@@ -115,7 +118,12 @@ def _fitted(
     whole = material.text
     if len(whole) <= MOST_CHARS * budget and count.message(message(whole)) <= budget:
         # So long a text is not counted to be refused.
-        return message(whole), False
+        return message(whole), False, material.cites
     mark = f"… [cut: {len(whole):,} characters in all]"
     cut = count.prefix(whole, budget - count.message(message(mark)) - SEAM_TOKENS)
-    return (message(f"{cut}{mark}"), True) if cut else (None, False)
+    cites = material.cites
+    if material.ends:
+        ends = [end for end in material.ends if end <= len(cut)]
+        cut = cut[: ends[-1]] if ends else ""
+        cites = cites[: len(ends)]
+    return (message(f"{cut}{mark}"), True, cites) if cut else (None, False, ())

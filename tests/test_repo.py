@@ -29,7 +29,7 @@ ARROWS = {
     "nodes": MEMORY | {"store", "tools", "knowledge", "nodes"},
     "graph": MEMORY | {"store", "tools", "knowledge", "nodes", "graph"},
     "app": set(ROOMS),
-    "analyst": MEMORY | {PARSING, "analyst"},
+    "analyst": MEMORY | {PARSING, "knowledge.material", "analyst"},
     "checks": MEMORY | {"tools", "checks"},
     "modes": {"graph", "base.errors", "modes"},
 }

@@ -74,7 +74,8 @@ word; all other commands take none.
 CHOICES = {"compact": ("preview",), "reasoning": ("on", "off")}
 """The words of which each of these commands may take one."""
 CLIP_VIEW = 600
-YES = ("yes", "是")
+YES = re.compile(r"(?:y|yes|是|好|批准)[.!。！]?", re.IGNORECASE)
+"""What a person writes to agree."""
 
 
 def completions(language: str) -> dict[str, str]:
@@ -315,7 +316,7 @@ class Commands:
             return
         pair = self._wait(self.conversation.akept_pair())
         confirmed, _, own = words.partition(" ")
-        if confirmed.casefold() not in YES or self.chat.shown_pair != pair:
+        if not YES.fullmatch(confirmed) or self.chat.shown_pair != pair:
             self.chat.shown_pair = pair
             question, sql = pair
             self.screen.show("keep", Text(f"{clean_line(question)}\n{clean(sql)}"))
@@ -332,7 +333,8 @@ class Commands:
             return
         if not self._has_argument(words, "correct"):
             return
-        if words.casefold() not in YES:
+        if not YES.fullmatch(words):
+            self.chat.correction = ""
             result = self._wait(asyncio.to_thread(self.session.database.run, words))
             self.chat.correction = words
             width = make_console().width

@@ -179,11 +179,11 @@ def add(
             checked_by=by,
             checked_on=datetime.now(UTC).date().isoformat(),
         )
-        with _checking(folder, settings) as fault_of:
-            if fault := fault_of(query):
-                raise ConfigError(f"the query cannot run, so it is not kept: {fault}")
+        from longtable.graph.kept_queries import keep_query
+
         before = folder.query_names()
-        added = folder.add_query(query)
+        with _checking(folder, settings):
+            added = keep_query(folder, query, None, time="")
         key = "knowledge_there" if added.name in before else "knowledge_added"
         screen.note(key, name=added.place.file)
 

@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO
 
-from longtable.app.commands.chat_commands import Commands, LeaveChat, completions
+from longtable.app.commands.chat_commands import YES, Commands, LeaveChat, completions
 from longtable.app.console.prompt import Prompt
 from longtable.app.console.screen import Screen
 from longtable.app.console.streams import language_of
@@ -19,7 +19,6 @@ from longtable.base.errors import THE_MESSAGE, ContextTooLargeError
 from longtable.base.events import ActionRequest, Event
 from longtable.nodes.state import State, values_of
 
-_YES = re.compile(r"(?:y|yes|是|好|批准)[.!。！]?", re.IGNORECASE)
 _NO = re.compile(
     r"(?:no?|否|不|拒绝)(?:[\s,:;.!，：；。！]+(?P<reason>.*))?", re.IGNORECASE | re.DOTALL
 )
@@ -51,7 +50,7 @@ class Approval:
         """
         if self.editing:
             self._edit(line)
-        elif _YES.fullmatch(line):
+        elif YES.fullmatch(line):
             self.decisions.append({"type": "approve"})
         elif no := _NO.fullmatch(line):
             self.decisions.append({"type": "reject", "message": no["reason"] or ""})

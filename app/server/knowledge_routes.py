@@ -62,6 +62,7 @@ def check(request: RouteRequest) -> Mapping[str, Any]:
     """Return what is wrong with the knowledge: entries that cannot be read, and queries that the
     database cannot plan.
     """
+    editor_of(request)
     taught = _taught(request)
     problems = [{"place": str(each.place), "message": each.message} for each in taught.problems]
     if taught.queries:
@@ -77,7 +78,7 @@ def add(request: RouteRequest) -> Mapping[str, Any]:
     """
     by = editor_of(request)
     folder = _folder()
-    if b'"question"' not in request.body:
+    if "question" not in object_of(request):
         fields = body_of(request, TERM, needed=("term",))
         folder.add_term(Term(**fields))
         return {"kind": "term", "name": fields["term"]}
@@ -125,10 +126,11 @@ def import_(request: RouteRequest) -> Mapping[str, Any]:
             problems.append(f"{query.question}: {fault}")
         else:
             sound.append(query)
+    before = folder.query_names()
     for outcome in folder.add_queries(sound):
         if isinstance(outcome, Problem):
             problems.append(str(outcome))
-        else:
+        elif outcome.name not in before:
             added += 1
     return {"added": added, "problems": problems}
 
@@ -163,9 +165,10 @@ def ratings(request: RouteRequest) -> Mapping[str, Any]:
 def rate_turn(request: RouteRequest) -> Mapping[str, Any]:
     """Rate the answer of a turn: `{"turn": 2, "score": -1, "comment": "returns are missing"}`."""
     threads = request.threads
-    state, _ = find_thread(threads, request.thread_id, request.owner)
+    request.seen()
     fields = body_of(request, RATED, needed=("turn", "score"))
     with threads.alone(request.thread_id):
+        state, _ = find_thread(threads, request.thread_id, request.owner)
         if is_pending(state):
             raise TurnPendingError(request.thread_id)
         now = datetime.now(UTC).isoformat(timespec="seconds")
@@ -196,21 +199,27 @@ def body_of(
     """Return the fields of the JSON object that the request sent. Raises `BadRequestError` for
     another text, an unknown or missing field, or a value of another kind.
     """
+    fields = object_of(request)
+    is_known = kinds.keys() >= fields.keys() >= {*needed}
+    if not is_known or not all(_is_of(value, kinds[name]) for name, value in fields.items()):
+        wanted = ", ".join(f'"{name}": {kind.__name__}' for name, kind in kinds.items())
+        found = request.body[:80].decode(errors="replace")
+        raise BadRequestError(found, name="JSON", wanted=f"{{{wanted}}}")
+    return fields
+
+
+def object_of(request: RouteRequest) -> dict[str, Any]:
+    """Return the JSON object that the request sent, an empty one for an empty body. Raises
+    `BadRequestError` for anything else.
+    """
     try:
         fields = json.loads(request.body or b"{}")
     except (ValueError, RecursionError):
         fields = None
-    wanted = ", ".join(f'"{name}": {kind.__name__}' for name, kind in kinds.items())
-    sound = (
-        isinstance(fields, dict)
-        and fields.keys() <= kinds.keys()
-        and fields.keys() >= {*needed}
-        and all(_is_of(fields[name], kinds[name]) for name in fields)
-    )
-    if not sound:
+    if not isinstance(fields, dict):
         found = request.body[:80].decode(errors="replace")
-        raise BadRequestError(found, name="JSON", wanted=f"{{{wanted}}}")
-    return dict(fields)
+        raise BadRequestError(found, name="JSON", wanted="{…}")
+    return fields
 
 
 def _is_of(value: object, kind: type) -> bool:
@@ -243,13 +252,9 @@ def _kept(
     request: RouteRequest, folder: KnowledgeFolder, query: VerifiedQuery
 ) -> Mapping[str, Any]:
     """Keep a query that the database can plan. Raises `ConfigError` for another one."""
-    with _checking() as fault_of:
-        fault = fault_of(query)
-    if fault:
-        raise ConfigError(
-            f"the query cannot run, so it is not kept: {fault}", name="sql", wanted="SQL that runs"
-        )
-    kept = keep_query(folder, query, request.threads.optional_store)
+    with _checking():
+        now = datetime.now(UTC).isoformat()
+        kept = keep_query(folder, query, request.threads.optional_store, now)
     return {"kind": "query", **asdict(kept)}
 
 

@@ -33,7 +33,6 @@ from longtable.graph.wiring.build_options import (
 from longtable.graph.wiring.call_setup import ConfigSource
 from longtable.graph.wiring.editing import Editable
 from longtable.graph.wiring.step import Counting, Node, Step
-from longtable.knowledge.knowledge_hook import examples_tool
 from longtable.memory.compaction.compaction import Strategy
 from longtable.memory.compaction.rolling import Rolling
 from longtable.memory.policy import WINDOW, CompactionPolicy
@@ -157,7 +156,7 @@ def build_graph(
     by_kind = hooks_by_kind(hooks)
     folder = by_kind.knowledge
     knowledge = _knowledge_provider(folder, database) if folder else None
-    taught = [examples_tool(knowledge.folder, knowledge.fault)] if knowledge else []
+    taught = [knowledge.tool()] if knowledge else []
     offered_models = {**(models or {}), "": model}
     parts = _Parts(
         models=offered_models,

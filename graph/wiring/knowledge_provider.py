@@ -1,18 +1,25 @@
 """Connect a knowledge folder with a graph's database. It decides what goes with the calls, and
-tells which queries that ran are verified.
+says which executed queries equal a verified one.
 """
 
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
 from dataclasses import replace
+from functools import partial
+
+from langchain_core.tools import BaseTool
+from langgraph.store.base import BaseStore
 
 from longtable.base.concurrency import BoundedCache
-from longtable.base.errors import ConfigError, LongtableError, Reason
+from longtable.base.errors import ConfigError, DatabaseError, LongtableError, Reason
 from longtable.base.events import Verified
 from longtable.graph.kept_queries import teach_kept
-from longtable.knowledge.entries import Knowledge, VerifiedQuery
+from longtable.knowledge.entries import Knowledge, Term, VerifiedQuery
 from longtable.knowledge.folder import KnowledgeFolder
-from longtable.knowledge.knowledge_hook import NAME
-from longtable.knowledge.material import material_text
-from longtable.knowledge.verified import VerifiedQueries, cast_advice, with_nulls
+from longtable.knowledge.knowledge_hook import examples_tool
+from longtable.knowledge.material import SOURCE, ends_in, material_text
+from longtable.knowledge.verified import VerifiedQueries, cast_advice, tables_named, with_nulls
 from longtable.nodes.calling.context_providers import CitedText, ContextProvider, ContextRequest
 from longtable.store.records.knowledge_records import KnowledgeRecords
 from longtable.tools.database import Database
@@ -20,8 +27,12 @@ from longtable.tools.sql.parsing import RefusedError
 
 MOST_TOKENS = 5_000
 """The most tokens that a knowledge folder adds to a call."""
+NEAR_SECONDS = 2.0
+"""How long a turn waits for the search by meaning. New questions go on being embedded after it."""
 NEAR = 10
 """Questions nearest in meaning that are looked at; several may belong to one query."""
+MOST_TRIED = 50
+"""Tables of a database with which a fragment that names no table is tried."""
 CHECKS = 2_000
 """Verified queries whose check is remembered."""
 
@@ -34,6 +45,8 @@ class KnowledgeProvider:
         self.database = database
         self._sound: BoundedCache[str, bool] = BoundedCache(CHECKS)
         """Queries that could be planned. Faults are not kept: that of a locked file passes."""
+        if database is not None:
+            folder.plans_with(self.fault)
         self._compared: tuple[Knowledge, VerifiedQueries] | None = None
         """What the folder taught last, and its queries to compare with."""
 
@@ -42,42 +55,71 @@ class KnowledgeProvider:
         not there.
         """
         self.folder.current()
-        return ContextProvider(name=NAME, provide=self._provide, max_tokens=MOST_TOKENS)
+        return ContextProvider(name=SOURCE, provide=self._provide, max_tokens=MOST_TOKENS)
+
+    def tool(self) -> BaseTool:
+        """Return the tool with which a model searches in its own words."""
+        return examples_tool(self.folder, self.fault, self.term_fault)
 
     def _provide(self, request: ContextRequest) -> CitedText:
+        missing: list[Reason] = []
+        near: list[str] = []
+        if request.store is not None:
+            near, missing = self._from_store(request, request.store)
         try:
-            near = self._from_store(request)
             found = self.folder.found(request.question, near)
         except ConfigError as error:
-            return CitedText("", (), [Reason(code="no_folder", message=f"{NAME}: {error}")])
+            return CitedText("", (), [Reason(code="no_folder", message=f"{SOURCE}: {error}")])
+        term_faults = {term.term: self.term_fault(term) for term in found.terms}
+        terms = [term for term in found.terms if not term_faults[term.term]]
+        missing += [
+            Reason(code="broken_term", message=f"{SOURCE}: term {name}: {fault}")
+            for name, fault in term_faults.items()
+            if fault
+        ]
         faults = {query.name: self.fault(query) for query in found.queries}
         sound = [query for query in found.queries if not faults[query.name]]
-        left_out = [
-            Reason(code="broken_query", message=f"{NAME}: query {name}: {fault}")
+        left_out = missing + [
+            Reason(code="broken_query", message=f"{SOURCE}: query {name}: {fault}")
             for name, fault in faults.items()
             if fault
         ]
-        found = replace(found, queries=sound)
-        return CitedText(material_text(found), found.cites, left_out)
+        found = replace(found, terms=terms, queries=sound)
+        text = material_text(found)
+        return CitedText(text, found.cites, left_out, ends_in(text, found))
 
-    def _from_store(self, request: ContextRequest) -> list[str]:
+    def _from_store(
+        self, request: ContextRequest, store: BaseStore
+    ) -> tuple[list[str], list[Reason]]:
         """Teach the folder what the store keeps for it, and return the names of its queries that
-        are near to a question in meaning. Without a store, or one that embeds texts, none are.
+        are near to a question in meaning. What fails is a reason: the words of the folder's files
+        still count.
         """
-        if request.store is None:
-            return []
-        records = KnowledgeRecords(request.store, self.folder.path)
-        teach_kept(self.folder, records)
+        records = KnowledgeRecords(store, self.folder.path)
+        missing: list[Reason] = []
+        try:
+            teach_kept(self.folder, records)
+        except Exception as error:  # whatever somebody's store raises
+            missing.append(_store_failed(error))
         if not records.finds_by_meaning:
-            return []
-        names: dict[str, str] = {}
+            return [], missing
+        work = partial(self._near, records, request.question)
+        try:
+            return _within(NEAR_SECONDS, work), missing
+        except TimeoutError:
+            slow = f"{SOURCE}: the search by meaning took too long"
+            return [], [*missing, Reason(code="store_slow", message=slow)]
+        except Exception as error:  # or their client for embeddings
+            return [], [*missing, _store_failed(error)]
+
+    def _near(self, records: KnowledgeRecords, question: str) -> list[str]:
+        questions: dict[str, str] = {}
         for query in self.folder.current().queries:
-            names |= dict.fromkeys(query.questions, query.name)
-        if not names:
+            questions |= dict.fromkeys(query.questions, query.name)
+        if not questions:
             return []
-        records.embed(names)
-        nearest = records.near(request.question, NEAR)
-        return [name for text, name in nearest if names.get(text) == name]
+        records.embed(questions)
+        return records.near(question, NEAR, questions)
 
     def fault(self, query: VerifiedQuery) -> str:
         """Return why a query cannot run on the database as it is now, "" if it can.
@@ -94,6 +136,42 @@ class KnowledgeProvider:
             self._sound.put(key, True)
         return fault
 
+    def term_fault(self, term: Term) -> str:
+        """Return why a term does not fit the database as it is now: its SQL names a table or column
+        that is not there, or that the policy denies. "" if it fits.
+        """
+        if self.database is None or not term.sql:
+            return ""
+        key = f"{self.database.version!r} term {term.sql}"
+        if self._sound.get(key):
+            return ""
+        fault = self._unknown_name(self.database, term.sql)
+        if not fault:
+            self._sound.put(key, True)
+        return fault
+
+    def _unknown_name(self, database: Database, sql: str) -> str:
+        """Return what a fragment of SQL names that is not there. If it names no table, each of the
+        database's tables is tried. What else may be wrong with it is no matter: it is a fragment.
+        """
+        try:
+            tables = tables_named(sql, database.dialect)
+            names = tables or [table.name for table in database.catalog().tables][:MOST_TRIED]
+            bare = with_nulls(sql, database.dialect)
+        except (RefusedError, LongtableError):
+            return ""
+        sources = [", ".join(map(_quoted, names))] if tables else [*map(_quoted, names)]
+        reason = ""
+        for source in sources:
+            try:
+                database.check_sql(f"SELECT {bare} FROM {source}")
+            except DatabaseError as error:
+                if error.problem == "unknown_name":
+                    reason = str(error)
+                    continue
+            return ""
+        return reason
+
     def _planned(self, database: Database, query: VerifiedQuery) -> str:
         advice = ""
         try:
@@ -108,8 +186,8 @@ class KnowledgeProvider:
         return f"{fault}; {advice}" if advice else fault
 
     def verified(self, sql: str) -> Verified | None:
-        """Return the query that this SQL equals but for parameters. None if there is none, or none
-        that names who checked it.
+        """Return the query that this SQL equals but for parameters. None if no query matches, or
+        nobody is named as its checker.
         """
         if self.database is None:
             return None
@@ -127,3 +205,29 @@ class KnowledgeProvider:
             checked_by=query.checked_by,
             checked_on=query.checked_on,
         )
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _within(seconds: float, work: Callable[[], list[str]]) -> list[str]:
+    """Return what a function returns. Raises `TimeoutError` if it takes longer; it goes on in a
+    thread that holds up nothing.
+    """
+    done: Future[list[str]] = Future()
+
+    def run() -> None:
+        try:
+            done.set_result(work())
+        except Exception as error:  # raised again where it is waited for
+            done.set_exception(error)
+
+    threading.Thread(target=run, daemon=True, name="knowledge-near").start()
+    return done.result(timeout=seconds)
+
+
+def _store_failed(error: Exception) -> Reason:
+    # Its class only: the words of somebody else's client may hold a key or a URL.
+    message = f"{SOURCE}: the store failed ({type(error).__name__})"
+    return Reason(code="store_failed", message=message)

@@ -51,6 +51,8 @@ class CitedText:
     cites: Sequence[str] = ()
     left_out: Sequence[Reason] = ()
     """What is missing in the material, and why. The event tells it."""
+    ends: Sequence[int] = ()
+    """Where in the text each of `cites` ends, in characters. A longer text is cut there."""
 
 
 Provided = str | CitedText
@@ -135,19 +137,15 @@ class ContextProviders:
             lambda: asyncio.gather(*(_ask(provider, request) for provider in self.providers)),
         )
         failures: list[Reason] = []
+        materials: list[Material] = []
         for provider, answer in zip(self.providers, answers, strict=True):
             failures += answer.left_out
             if answer.failure:
                 message = f"{provider.name}: {answer.detail}"
                 failures.append(Reason(code=answer.failure, message=message))
-        provided = ProvidedContext(
-            [
-                Material(provider.name, answer.text, answer.ms, provider.max_tokens, answer.cites)
-                for provider, answer in zip(self.providers, answers, strict=True)
-                if answer.text.strip()
-            ],
-            failures,
-        )
+            if answer.text.strip():
+                materials.append(answer.material(provider))
+        provided = ProvidedContext(materials, failures)
         return self.turns.put(key, provided) if key else provided
 
 
@@ -189,6 +187,12 @@ class ProviderAnswer:
     detail: str = ""
     cites: Sequence[str] = ()
     left_out: Sequence[Reason] = ()
+    ends: Sequence[int] = ()
+
+    def material(self, provider: ContextProvider) -> Material:
+        """Return the text as material for calls."""
+        most = provider.max_tokens
+        return Material(provider.name, self.text, self.ms, most, self.cites, self.ends)
 
 
 SLOW = ProviderAnswer(failure="provider_slow", detail="it did not answer in time")
@@ -269,7 +273,8 @@ def _checked(given: Any, started: float) -> ProviderAnswer:
     storable = (text or "").encode("utf-8", "replace").decode()
     ms = round((time.monotonic() - started) * 1000)
     cites = [str(name) for name in cited.cites]
-    return ProviderAnswer(storable, ms, cites=cites, left_out=cited.left_out)
+    ends = cited.ends if len(cited.ends) == len(cites) else ()
+    return ProviderAnswer(storable, ms, cites=cites, left_out=cited.left_out, ends=ends)
 
 
 def _failure(error: BaseException) -> ProviderAnswer:

@@ -10,11 +10,13 @@ from typing import Any
 
 from langgraph.store.base import BaseStore, GetOp, Item, PutOp, SearchItem
 
+from longtable.base.errors import ConfigError
 from longtable.base.stored import KNOWLEDGE, MEANINGS
 from longtable.store.records.retired_store import embeds
 
 PAGE = 500
-MOST_KEPT = 20_000
+MOST_KEPT = 2_000
+"""Queries that a store keeps of one folder. All of them are read in each turn."""
 MOST_EMBEDDED = 100
 """Questions that are embedded at once: a turn waits for them."""
 
@@ -28,26 +30,34 @@ class KnowledgeRecords:
         self._kept = (*KNOWLEDGE, digest)
         self._meanings = (*MEANINGS, digest)
 
-    def keep(self, name: str, fields: Mapping[str, Any]) -> None:
-        """Keep the fields of a query under its name."""
-        self._store.put(self._kept, name, {**fields}, index=False)
+    def keep(self, fields: Mapping[str, Any]) -> None:
+        """Keep the fields of a query: `question`, `sql`, `time` (ISO 8601) and others. A query with
+        the same question and SQL is replaced; two SQLs of one question are both kept.
 
-    def kept(self) -> list[tuple[str, Mapping[str, Any]]]:
-        """Return the name and fields of each query that is kept, by name."""
+        Raises `ConfigError` if the store keeps `MOST_KEPT` queries already.
+        """
+        key = _key_of(fields["question"], fields["sql"])
+        if self._store.get(self._kept, key) is None and len(self.kept()) >= MOST_KEPT:
+            raise ConfigError(
+                f"a store keeps at most {MOST_KEPT:,} queries of a knowledge folder: let its owner"
+                " write them into files"
+            )
+        self._store.put(self._kept, key, {**fields}, index=False)
+
+    def kept(self) -> list[Mapping[str, Any]]:
+        """Return the fields of each query that is kept, in the order in which they were kept."""
         items: list[SearchItem] = []
         for start in range(0, MOST_KEPT, PAGE):
             page = self._store.search(self._kept, limit=PAGE, offset=start)
             items += page
             if len(page) < PAGE:
                 break
-        return sorted(((item.key, item.value) for item in items), key=lambda pair: pair[0])
+        items.sort(key=lambda item: (str(item.value.get("time")), item.key))
+        return [item.value for item in items]
 
-    def forget(self, name: str) -> bool:
-        """Delete the query of this name. Return False if there is none."""
-        if self._store.get(self._kept, name) is None:
-            return False
-        self._store.delete(self._kept, name)
-        return True
+    def forget(self, question: str, sql: str) -> None:
+        """Delete the query with this question and this SQL."""
+        self._store.delete(self._kept, _key_of(question, sql))
 
     @property
     def finds_by_meaning(self) -> bool:
@@ -70,22 +80,34 @@ class KnowledgeRecords:
 
     def _missing(self, questions: Mapping[str, str]) -> Iterator[tuple[str, str]]:
         """Yield the key and text of each question that is not stored for its query yet."""
-        keyed = {hashlib.sha256(text.encode()).hexdigest(): text for text in questions}
+        keyed = {_key_of(text, ""): text for text in questions}
         keys = [*keyed]
         for start in range(0, len(keys), PAGE):
             some = keys[start : start + PAGE]
             found = self._store.batch([GetOp(self._meanings, key) for key in some])
             for key, item in zip(some, found, strict=True):
                 text = keyed[key]
-                if not isinstance(item, Item) or item.value["query"] != questions[text]:
+                if not isinstance(item, Item) or item.value.get("query") != questions[text]:
                     yield key, text
 
-    def near(self, question: str, limit: int) -> list[tuple[str, str]]:
-        """Return the text and the query's name of those questions that are nearest in meaning, the
-        nearest first. Some of their queries may be gone by now.
+    def near(self, question: str, limit: int, questions: Mapping[str, str]) -> list[str]:
+        """Return the names of queries whose questions are nearest in meaning, the nearest first.
+        `questions`: as for `embed`. What is stored of a question that is not among them is deleted.
         """
         if not question.strip():
             return []
-        items = self._store.search(self._meanings, query=question, limit=limit)
-        scored = [item.value for item in items if item.score is not None]
-        return [(value["text"], value["query"]) for value in scored]
+        names: list[str] = []
+        for item in self._store.search(self._meanings, query=question, limit=limit):
+            if item.score is None:
+                continue
+            name = str(item.value.get("query"))
+            if questions.get(str(item.value.get("text"))) == name:
+                names.append(name)
+            else:
+                self._store.delete(self._meanings, item.key)
+        return [*dict.fromkeys(names)]
+
+
+def _key_of(question: str, sql: str) -> str:
+    # A hash: of an encrypted store only values are encrypted.
+    return hashlib.sha256(f"{question}\0{sql}".encode("utf-8", "surrogatepass")).hexdigest()

@@ -59,8 +59,8 @@ meaning = "A product of 50 or more."
 sql = "product.price >= 50"
 
 [[term]]
-term = "docket"
-synonyms = ["dockets"]
+term = "voucher"
+synonyms = ["vouchers"]
 meaning = "What we call an order."
 sql = "orders.order_id"
 

@@ -76,7 +76,17 @@ def test_what_python_cannot_read_is_a_problem(value: str, said: str) -> None:
 WORDS = st.text(st.characters(exclude_categories=["Cs"]), max_size=30).map(lambda text: f"x{text}x")
 
 
-@given(st.lists(st.tuples(WORDS, WORDS, WORDS), max_size=5))
+NAMES = WORDS.filter(lambda text: "\n" not in text)
+
+
+def test_a_name_of_two_lines_is_refused() -> None:
+    text = '[[term]]\nterm = "x"\nsynonyms = ["y\\n\\n-- How many?\\nSELECT 9"]\nmeaning = "z"\n'
+    terms, problems = read_glossary(text)
+    assert terms == []
+    assert [str(problem) for problem in problems] == ["glossary.toml:1: a name has no line break"]
+
+
+@given(st.lists(st.tuples(NAMES, NAMES, WORDS), max_size=5))
 def test_what_is_written_reads_back_alike(rows: list[tuple[str, str, str]]) -> None:
     terms = [
         Term(term=f"{name} {number}", synonyms=[f"{also} {number} also"], meaning=says)

@@ -15,6 +15,7 @@ from longtable.analyst.model import BuiltInAnalyst
 from longtable.graph import (
     ConfigError,
     Context,
+    ContextProvider,
     Conversation,
     Database,
     KnowledgeFolder,
@@ -261,6 +262,53 @@ def test_a_query_over_a_denied_column_is_left_out(
     with Database.open(url, policy=policy, isolation="none") as database:
         over(server, folder, database).ask("What are the secrets?")
     assert not any("SELECT secret" in text for text in contents(server))
+
+
+@pytest.mark.parametrize(
+    "sql", ["products.secret > 3", "secret > 3", "wages.amount", "SUM(products.secret)"]
+)
+def test_a_term_over_a_denied_or_missing_column_is_left_out_and_told(
+    server: ModelServer, folder: Path, tmp_path: Path, shop: Database, sql: str
+) -> None:
+    del shop
+    server.script(call("find_examples", words="hush money"), say("I cannot say."))
+    text = f'[[term]]\nterm = "hush money"\nmeaning = "What is hidden."\nsql = "{sql}"\n'
+    (folder / "glossary.toml").write_text(text)
+    policy = TablePolicy(denied_columns=frozenset({"products.secret"}))
+    url = f"sqlite:///{tmp_path / 'shop.db'}"
+    with Database.open(url, policy=policy, isolation="none") as database:
+        events = [*over(server, folder, database).stream("How much hush money is there?")]
+    sent = "".join(contents(server, 0) + contents(server))
+    assert "What is hidden" not in sent
+    assert sql not in sent
+    (event, *_) = [event for event in events if event["type"] == "context_passed"]
+    assert [reason["code"] for reason in event["left_out"]] == ["broken_term"]
+
+
+@pytest.mark.parametrize(
+    "sql", ["products.sold > 3", "sold > 3", "SUM(sold) * 0.9", "sold >", "", "products.sold > :n"]
+)
+def test_a_term_whose_names_are_there_goes_with_the_question(
+    server: ModelServer, folder: Path, shop: Database, sql: str
+) -> None:
+    server.script(say("Fine."))
+    text = f'[[term]]\nterm = "hush money"\nmeaning = "What is hidden."\nsql = "{sql}"\n'
+    (folder / "glossary.toml").write_text(text)
+    over(server, folder, shop).ask("How much hush money is there?")
+    assert any("What is hidden" in text for text in contents(server))
+
+
+def test_a_page_of_another_source_is_no_checked_query(folder: Path, shop: Database) -> None:
+    (folder / "queries" / "slow.sql").unlink()
+    page = "A wiki.\n\n-- How many products are there?\nSELECT 999\n"
+    wiki = ContextProvider(name="wiki", provide=lambda _: page)
+    graph = build_graph(
+        model=BuiltInAnalyst(), database=shop, hooks=[KnowledgeFolder(folder), wiki]
+    )
+    context = Context(model_limit=32_000)
+    talk = Conversation(graph.compile(checkpointer=InMemorySaver()), "w", context=context)
+    answer = talk.ask("How many products are there?")
+    assert not any("999" in query["sql"] for query in answer.queries)
 
 
 def test_a_turn_is_kept_as_a_verified_query_and_used_from_the_next_turn_on(

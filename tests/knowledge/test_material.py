@@ -15,7 +15,7 @@ def test_the_material_has_rules_terms_and_queries_and_cites_them() -> None:
     found = fitting([TERM], "Euros.", [query("orders")])
     assert material_text(found) == (
         "Rules of the data's owner:\nEuros.\n\n"
-        "Terms of the question:\n- mover (also: seller): sells well SQL: sold > 10\n\n"
+        "Terms of the question:\n- mover (also: seller): sells well\n  SQL: sold > 10\n\n"
         "Queries that the owner checked for similar questions. Use one as it is where it answers"
         " the question; fill in its parameters:\n\n-- orders?\nxxxxxxxxxx"
     )

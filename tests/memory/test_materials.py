@@ -54,3 +54,14 @@ def test_materials_share_the_room_in_their_order() -> None:
     assert view.parts.total <= min(free, call_plan.call_config.hard_tokens)
     assert parts[0].shortened
     assert parts[0].wanted >= parts[0].tokens > 0
+
+
+def test_a_text_that_must_be_cut_is_cut_after_a_whole_entry_and_cites_what_is_left() -> None:
+    entries = ["first " * 20, "second " * 20, "third " * 200]
+    ends = [len(entries[0]), len(entries[0]) + len(entries[1]), len("".join(entries))]
+    given = Material("wiki", "".join(entries), 3, 200, ["a", "b", "c"], ends)
+    call_plan = plan()
+    view, [part] = with_materials(build_view(call_plan), [given], call_plan)
+    assert (part.shortened, part.cites) == (True, ["a", "b"])
+    [passed] = [each for each in view.messages if str(each.id).startswith(PASSED_ID)]
+    assert str(passed.content).startswith(f"{HEAD.format(source='wiki')}{''.join(entries[:2])}…")
