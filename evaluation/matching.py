@@ -1,0 +1,191 @@
+"""Compare the rows of two results.
+
+Rows are a multiset; their order counts only if gold has one. Names and order of columns are free.
+Numbers are equal within a relative 1e-6, except that two integers are equal only if they are the
+same. NULL equals NULL. Cells have the JSON form that events have.
+"""
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+RELATIVE = 1e-6
+ABSOLUTE = 1e-9
+"""For sums that would be zero without rounding."""
+MOST_TRIES = 5_000
+"""Most placings of columns that are tried. Each is a count over all rows."""
+
+Rows = Sequence[Sequence[object]]
+Cell = tuple[str, object]
+Column = tuple[Cell, ...]
+
+
+@dataclass(frozen=True)
+class Order:
+    """The order that gold gives its rows. `keys`: the places of the columns that it orders by, None
+    if some key is not among the columns. Rows of equal keys may come in any order.
+    """
+
+    keys: tuple[int, ...] | None = None
+
+
+def difference(
+    gold: Rows, got: Rows, order: Order | None = None, *, extra_columns: bool = False
+) -> str:
+    """Return what differs between gold and an answer, "" if they match: "row count", "columns",
+    "rows", "order", or "too many columns alike" if the columns cannot be told apart in time.
+
+    With `extra_columns`, gold's columns need only be among the answer's.
+    """
+    if len(gold) != len(got):
+        return "row count"
+    if not gold:
+        return ""
+    gold_width = len(gold[0])
+    got_width = len(got[0])
+    if gold_width > got_width or (gold_width < got_width and not extra_columns):
+        return "columns"
+    clusters = _clusters([*gold, *got])
+    search = _Search(
+        [_cells(gold, place, clusters) for place in range(gold_width)],
+        [_cells(got, place, clusters) for place in range(got_width)],
+        gold,
+        got,
+    )
+    if search.places(order) is not None:
+        return ""
+    if search.tries > MOST_TRIES:
+        return "too many columns alike"
+    return "order" if order and search.places(None) is not None else "rows"
+
+
+def close(one: object, other: object) -> bool:
+    """Return whether two cells are equal within the tolerance."""
+    if isinstance(one, int) and isinstance(other, int):
+        return one == other
+    if isinstance(one, int | float) and isinstance(other, int | float):
+        return math.isclose(one, other, rel_tol=RELATIVE, abs_tol=ABSOLUTE)
+    return one == other
+
+
+def _clusters(rows: Rows) -> dict[float, int]:
+    """Return a number for each group of close numbers. Numbers of a group may be further apart than
+    the tolerance, so matching rows are compared once more.
+    """
+    numbers: set[float] = set()
+    for row in rows:
+        numbers.update(cell for cell in row if isinstance(cell, int | float))
+    clusters: dict[float, int] = {}
+    before: float | None = None
+    for number in sorted(numbers):
+        if before is None or not close(before, number):
+            clusters[number] = len(clusters)
+        else:
+            clusters[number] = clusters[before]
+        before = number
+    return clusters
+
+
+def _cells(rows: Rows, place: int, clusters: dict[float, int]) -> Column:
+    """Return a column with cells that can be hashed."""
+    return tuple(_cell(row[place], clusters) for row in rows)
+
+
+def _cell(value: object, clusters: dict[float, int]) -> Cell:
+    if value is None:
+        return ("null", None)
+    if isinstance(value, int | float):
+        return ("number", clusters[value])
+    return ("text", value if isinstance(value, str) else repr(value))
+
+
+class _Search:
+    """The search for a place of each gold column among the answer's columns."""
+
+    def __init__(
+        self, gold: Sequence[Column], got: Sequence[Column], gold_rows: Rows, got_rows: Rows
+    ) -> None:
+        self.gold = gold
+        self.got = got
+        self.gold_rows = gold_rows
+        self.got_rows = got_rows
+        self.tries = 0
+        self._values = [Counter(column) for column in got]
+
+    def places(self, order: Order | None) -> list[int] | None:
+        """Return the place of each gold column, None if there is none."""
+        aligned = set(range(len(self.gold))) if order and order.keys is None else set()
+        if order and order.keys:
+            aligned = set(order.keys)
+        options: dict[int, list[int]] = {}
+        for place, column in enumerate(self.gold):
+            options[place] = self._options(column, aligned=place in aligned)
+        hardest_first = sorted(options, key=lambda place: len(options[place]))
+        found = self._extended({}, hardest_first, options)
+        return None if found is None else [found[place] for place in range(len(self.gold))]
+
+    def _options(self, column: Column, *, aligned: bool) -> list[int]:
+        """Return the answer's columns with the same values, and if `aligned` in the same order.
+        Columns in the same order come first.
+        """
+        same = [place for place, other in enumerate(self.got) if other == column]
+        if aligned:
+            return same
+        values = Counter(column)
+        alike = [place for place, other in enumerate(self._values) if other == values]
+        return [*same, *(place for place in alike if place not in same)]
+
+    def _extended(
+        self, chosen: dict[int, int], rest: Sequence[int], options: dict[int, list[int]]
+    ) -> dict[int, int] | None:
+        """Return a choice for all columns that begins with `chosen`, None if there is none."""
+        if not rest:
+            return chosen if self._is_close(chosen) else None
+        tried: set[Column] = set()
+        for place in options[rest[0]]:
+            if place in chosen.values() or self.got[place] in tried:
+                continue
+            tried.add(self.got[place])
+            self.tries += 1
+            if self.tries > MOST_TRIES:
+                return None
+            longer = {**chosen, rest[0]: place}
+            found = self._extended(longer, rest[1:], options) if self._fits(longer) else None
+            if found is not None:
+                return found
+        return None
+
+    def _fits(self, chosen: dict[int, int]) -> bool:
+        """Return whether the chosen columns hold the same rows."""
+        if all(self.gold[place] == self.got[other] for place, other in chosen.items()):
+            return True
+        left = zip(*(self.gold[place] for place in chosen), strict=True)
+        right = zip(*(self.got[place] for place in chosen.values()), strict=True)
+        return Counter(left) == Counter(right)
+
+    def _is_close(self, chosen: dict[int, int]) -> bool:
+        """Return whether rows that match by groups of numbers match by the numbers, too."""
+        gold_groups = self._groups(self.gold, chosen.keys())
+        got_groups = self._groups(self.got, chosen.values())
+        for cells, numbers in gold_groups.items():
+            others = got_groups[cells]
+            for place, other in chosen.items():
+                left = _numbers(self.gold_rows[number][place] for number in numbers)
+                right = _numbers(self.got_rows[number][other] for number in others)
+                if not all(map(close, left, right)):
+                    return False
+        return True
+
+    def _groups(
+        self, columns: Sequence[Column], places: Iterable[int]
+    ) -> dict[tuple[Cell, ...], list[int]]:
+        """Return the numbers of the rows with the same cells."""
+        groups: dict[tuple[Cell, ...], list[int]] = defaultdict(list)
+        for number, cells in enumerate(zip(*(columns[place] for place in places), strict=True)):
+            groups[cells].append(number)
+        return groups
+
+
+def _numbers(cells: Iterable[object]) -> list[int | float]:
+    return sorted(cell for cell in cells if isinstance(cell, int | float))
