@@ -7,16 +7,22 @@ from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Protocol
 
-from longtable.base.errors import LongtableError, ThreadNotFoundError
+from longtable.base.errors import (
+    DatabaseUnavailableError,
+    LongtableError,
+    ThreadNotFoundError,
+)
 from longtable.evaluation.asking import Sleep, ask
 from longtable.evaluation.gold import GoldResult, GoldRunner
 from longtable.evaluation.journal import Journal
+from longtable.evaluation.mutations import make_copies
 from longtable.evaluation.question_set import Dialogue, Turn
 from longtable.evaluation.scoring import Reply, Score, score
 from longtable.evaluation.turn_results import TurnResult
-from longtable.knowledge.entries import Problem
+from longtable.knowledge.entries import Place, Problem
 
 if TYPE_CHECKING:
     from longtable.graph import Conversation, Database, Price
@@ -67,8 +73,6 @@ class OpenDatabase(Protocol):
 
 Open = Callable[[str], AbstractContextManager[OpenDatabase]]
 """Opens the database that a dialogue names, "" for the one of the settings."""
-Copies = Callable[[Path, Path], Sequence[Path]]
-"""Makes changed copies of a SQLite file in a folder."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,9 +86,10 @@ class Evaluation:
     sleep: Sleep
     clock: Callable[[], float]
     jobs: int = 1
-    copies: Copies | None = None
-    folder: Path | None = None
-    """Where changed copies lie; needed if there are `copies`."""
+    copies: int = 0
+    """Changed copies of each SQLite database that a right answer must hold on, too."""
+    seed: int = 1
+    """That of the first copy; the next one has the next number."""
     on_turn: OnTurn = lambda _: None
 
     def run(self) -> list[Problem]:
@@ -108,23 +113,29 @@ class Evaluation:
         return problems
 
     def _run_database(self, opened: OpenDatabase, asked: Sequence[Dialogue]) -> list[Problem]:
+        problems: list[Problem] = []
+        gold = GoldRunner(opened.database)
+        for dialogue in asked:
+            problems += _gold_problems(dialogue, gold)
         with ExitStack() as stack:
-            gold = GoldRunner(opened.database)
-            problems: list[Problem] = []
-            for dialogue in asked:
-                problems += _gold_problems(dialogue, gold)
-            changed = [
-                GoldRunner(stack.enter_context(opened.reopened(copy)))
-                for copy in self._copies_of(opened)
-            ]
-            desk = _Desk(self, opened, gold, changed)
-            self._run_all(desk, asked)
+            try:
+                changed = self._changed(opened, stack)
+            except DatabaseUnavailableError as error:
+                problems.append(Problem(Place(opened.database.name), str(error)))
+                changed = []
+            self._run_all(_Desk(self, opened, gold, changed), asked)
         return problems
 
-    def _copies_of(self, opened: OpenDatabase) -> Sequence[Path]:
-        if self.copies is None or self.folder is None or opened.file is None:
-            return ()
-        return self.copies(opened.file, self.folder)
+    def _changed(self, opened: OpenDatabase, stack: ExitStack) -> list[GoldRunner]:
+        """Return what runs queries on changed copies, which are there until the stack is closed."""
+        if not self.copies or opened.file is None:
+            return []
+        folder = stack.enter_context(TemporaryDirectory(prefix="longtable-eval-"))
+        seeds = range(self.seed, self.seed + self.copies)
+        runners: list[GoldRunner] = []
+        for copy in make_copies(opened.file, Path(folder), seeds=seeds):
+            runners.append(GoldRunner(stack.enter_context(opened.reopened(copy))))
+        return runners
 
     def _run_all(self, desk: "_Desk", asked: Sequence[Dialogue]) -> None:
         """Run the dialogues, some at once. After an error no further turn begins."""

@@ -74,6 +74,14 @@ def evaluate(
         Path | None, typer.Option(help="report.json of an earlier run: show what changed.")
     ] = None,
     jobs: Annotated[int, typer.Option(min=1, max=64, help="Dialogues asked at once.")] = 1,
+    copies: Annotated[
+        int,
+        typer.Option(
+            min=0,
+            max=20,
+            help="Changed copies of a SQLite database on which a right answer must be right, too.",
+        ),
+    ] = 3,
     yes: Annotated[bool, typer.Option("--yes", help="Ask paid models at once.")] = False,
 ) -> None:
     """Ask models your questions, score the answers by their rows, and write a report. Ends with 1
@@ -102,7 +110,7 @@ def evaluate(
             if estimate is not None:
                 _confirm(screen, estimate, yes=yes)
             with _progress(run.turns) as on_turn:
-                told = run.ask(jobs=jobs, on_turn=on_turn)
+                told = run.ask(jobs=jobs, copies=copies, on_turn=on_turn)
             results = run.results()
         _tell(screen, told)
         report = Report(

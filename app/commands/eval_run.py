@@ -93,7 +93,7 @@ class EvalRun:
             cost=sum(costs) if len(costs) == len(parts) else None,
         )
 
-    def ask(self, *, jobs: int, on_turn: OnTurn) -> list[Problem]:
+    def ask(self, *, jobs: int, copies: int, on_turn: OnTurn) -> list[Problem]:
         """Ask and score all that is left. Return the problems of gold."""
         evaluation = Evaluation(
             dialogues=self.dialogues,
@@ -103,6 +103,7 @@ class EvalRun:
             sleep=time.sleep,
             clock=time.monotonic,
             jobs=jobs,
+            copies=copies,
             on_turn=on_turn,
         )
         return evaluation.run()
