@@ -24,9 +24,10 @@ from longtable.base.errors import ConfigError
 
 if TYPE_CHECKING:
     from longtable.app.console.screen import Screen
+    from longtable.app.settings.run_settings import Settings
     from longtable.evaluation.cost_estimate import Estimate
-    from longtable.evaluation.eval_report import Report
     from longtable.evaluation.evaluator import OnTurn
+    from longtable.evaluation.reports.eval_report import Report
     from longtable.evaluation.turn_results import TurnResult
     from longtable.knowledge.entries import Problem
 
@@ -59,7 +60,15 @@ def eval_options(
 @add_options(eval_options)
 def evaluate(
     options: RunOptions,
-    questions: Annotated[list[Path], typer.Argument(help="Files of questions (TOML).")],
+    questions: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            help=(
+                "Files of questions (TOML), of Spider, BIRD, SParC or CoSQL (JSON), tests of nao"
+                " (YAML), or knowledge folders. Default: the knowledge folder of the settings."
+            )
+        ),
+    ] = None,
     model: Annotated[
         list[str] | None,
         typer.Option(help="A model, as in openai:gpt-4o-mini; may be given again."),
@@ -67,6 +76,10 @@ def evaluate(
     also_without_knowledge: Annotated[
         bool, typer.Option(help="Ask each model without the knowledge folder, too.")
     ] = False,
+    databases: Annotated[
+        Path | None,
+        typer.Option(help="The folder with the databases of Spider, BIRD, SParC or CoSQL."),
+    ] = None,
     out: Annotated[Path, typer.Option(help="The folder of the run.")] = OUT,
     resume: Annotated[bool, typer.Option("--resume", help="Continue the folder's run.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace the folder's run.")] = False,
@@ -87,22 +100,25 @@ def evaluate(
     """Ask models your questions, score the answers by their rows, and write a report. Ends with 1
     below the bar that a file sets.
     """
-    with running(options) as (_, screen):
+    with running(options) as (own, screen):
         from longtable.app.commands.eval_run import EvalRun, remove_run
         from longtable.app.commands.eval_subjects import settings_of_models, subjects_of
-        from longtable.evaluation.comparing import read_results
-        from longtable.evaluation.eval_report import Report
-        from longtable.evaluation.question_sources import read_sources
+        from longtable.evaluation.formats.question_sources import read_sources
+        from longtable.evaluation.reports.comparing import read_results
+        from longtable.evaluation.reports.eval_report import Report
 
         began = datetime.now(UTC).isoformat(timespec="seconds")
         earlier = read_results(against) if against else None
-        asked = read_sources(questions)
+        sources = questions or _knowledge_folder(own)
+        asked = read_sources(sources, databases=databases)
         problems = [*asked.problems]
         _tell(screen, asked.problems)
         if not asked.dialogues:
             raise ConfigError("there is no question to ask")
         settings = settings_of_models(options, model or [])
         subjects = subjects_of(settings, also_without=also_without_knowledge)
+        if not questions and any(subject.knowledge for subject in subjects):
+            screen.note("eval_shown")
         if force:
             remove_run(out)
         with EvalRun.opened(out, settings, asked.dialogues, subjects, resume=resume) as run:
@@ -118,12 +134,23 @@ def evaluate(
             problems=[str(problem) for problem in [*problems, *told]],
             bar=asked.bar,
             began=began,
-            files=[str(path) for path in questions],
+            files=[str(path) for path in sources],
         )
         _write(out, report, earlier)
         _show(screen, report, out)
         if report.below_bar():
             raise typer.Exit(1)
+
+
+def _knowledge_folder(settings: "Settings") -> list[Path]:
+    """Return the knowledge folder of the settings. Raises `ConfigError` if they name none."""
+    folder = settings.knowledge.folder
+    if not folder:
+        raise ConfigError(
+            "name a file of questions, as in `longtable eval questions.toml`, or a knowledge folder"
+            " with --knowledge"
+        )
+    return [Path(folder)]
 
 
 def _tell(screen: "Screen", problems: "Sequence[Problem]") -> None:
@@ -166,8 +193,8 @@ def _progress(turns: int) -> "Iterator[OnTurn]":
 
 def _write(out: Path, report: "Report", earlier: "Sequence[TurnResult] | None") -> None:
     """Write the report as Markdown, JSON and JUnit XML. Raises `ConfigError`."""
-    from longtable.evaluation.comparing import changes_text, compare
-    from longtable.evaluation.junit import junit_xml
+    from longtable.evaluation.reports.comparing import changes_text, compare
+    from longtable.evaluation.reports.junit import junit_xml
 
     changes = changes_text(compare(earlier, report)) if earlier is not None else ""
     texts = {
@@ -185,7 +212,7 @@ def _write(out: Path, report: "Report", earlier: "Sequence[TurnResult] | None") 
 def _show(screen: "Screen", report: "Report", out: Path) -> None:
     """Show a line for each model, what is below the bar, and where the report is."""
     from longtable.app.console import render
-    from longtable.evaluation.eval_report import percent, tally_of
+    from longtable.evaluation.reports.eval_report import percent, tally_of
 
     records: list[dict[str, Any]] = []
     for label, results in report.subjects.items():

@@ -9,9 +9,9 @@ import pytest
 from langchain_core.messages import AIMessage, BaseMessage
 
 from longtable.base.errors import ProviderRateLimitedError
-from longtable.evaluation.eval_report import tally_of
 from longtable.evaluation.journal import Journal
 from longtable.evaluation.question_set import Dialogue, Turn
+from longtable.evaluation.reports.eval_report import tally_of
 from longtable.evaluation.turn_results import TurnResult
 from tests.support.evaluated import (
     GOLD,

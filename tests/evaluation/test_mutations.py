@@ -37,7 +37,7 @@ def source(tmp_path: Path) -> Path:
                 "INSERT INTO member (code, group_id, boss, raw) VALUES (?,?,?,?)", row
             )
             connection.execute("INSERT INTO pair VALUES (?, ?)", [n, n])
-            connection.execute("INSERT INTO use VALUES (?, ?, CAST(x'ff' AS TEXT))", [n, n])
+            connection.execute("INSERT INTO use VALUES (?, ?, CAST(x'ff' AS TEXT) || ?)", [n, n, n])
             connection.execute("INSERT INTO rowid_taken VALUES (?, ?)", [f"r{n}", n])
     return path
 

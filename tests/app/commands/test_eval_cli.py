@@ -194,6 +194,47 @@ def test_the_folder_never_becomes_part_of_the_database(home: Home, server: Model
         assert connection.execute("SELECT count(*) FROM sqlite_master").fetchall() == before
 
 
+def test_a_benchmark_is_asked_over_its_own_databases(home: Home, server: ModelServer) -> None:
+    entries: list[dict[str, object]] = []
+    for name in ("one", "two"):
+        (home.folder / "database" / name).mkdir(parents=True)
+        make_shop(home.folder / "database" / name / f"{name}.sqlite")
+        turns = [{"utterance": ask, "query": GOLD[ask]} for ask in QUESTIONS[:2]]
+        entries.append({"database_id": name, "interaction": turns})
+    with closing(sqlite3.connect(home.folder / "database" / "two" / "two.sqlite")) as connection:
+        connection.execute("DELETE FROM orders WHERE id > 5")
+        connection.commit()
+    entries.append({"database_id": "gone", "interaction": turns})
+    (home.folder / "dev.json").write_text(json.dumps(entries, indent=1))
+    server.always(served_by(right))
+    place = ("--base-url", server.base_url, "--model-limit", "100k", "--jobs", "2")
+    done = home.run("eval", "dev.json", "--model", "small", *place)
+    assert done.returncode == 0, done.stderr
+    assert "dev.json:28: there is no database 'gone'" in done.stdout
+    figures = report(home)["subjects"][0]
+    assert (figures["all"]["right"], figures["all"]["interactions_right"]) == (4, 2)
+    assert set(figures["by_tag"]) == {"one", "two"}
+
+
+def test_the_checked_queries_of_the_knowledge_folder_are_questions(
+    home: Home, server: ModelServer
+) -> None:
+    queries = home.folder / "taught" / "queries"
+    queries.mkdir(parents=True)
+    for number, ask in enumerate(QUESTIONS):
+        (queries / f"q{number}.sql").write_text(f"-- question: {ask}\n{GOLD[ask]}\n")
+    server.always(served_by(half))
+    place = ("--base-url", server.base_url, "--model-limit", "100k")
+    line = ("eval", "--knowledge", "taught", "--also-without-knowledge", "--model", "small")
+    done = home.run(*line, *place)
+    assert done.returncode == 0, done.stderr
+    assert "a model with the folder is shown the answers" in done.stdout
+    assert [each["all"]["accuracy"] for each in report(home)["subjects"]] == [0.5, 0.5]
+    without = home.run("eval", "--model", "small", *place)
+    assert without.returncode == 1
+    assert "name a file of questions" in without.stderr
+
+
 DIALOGUES = 12
 TURNS = 3
 

@@ -2,10 +2,10 @@
 
 from xml.etree import ElementTree
 
-from longtable.evaluation.comparing import compare
-from longtable.evaluation.eval_report import Report, percent
-from longtable.evaluation.junit import junit_xml
 from longtable.evaluation.question_set import Bar
+from longtable.evaluation.reports.comparing import compare
+from longtable.evaluation.reports.eval_report import Report, percent
+from longtable.evaluation.reports.junit import junit_xml
 from longtable.evaluation.scoring import Verdict
 from longtable.evaluation.turn_results import TurnResult
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from longtable.base.errors import ConfigError
-from longtable.evaluation.eval_report import (
+from longtable.evaluation.reports.eval_report import (
     VERSION,
     Report,
     escaped,

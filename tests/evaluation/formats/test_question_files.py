@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from longtable.evaluation.question_files import read_questions
+from longtable.evaluation.formats.question_files import read_questions
 from longtable.evaluation.question_set import Bar, QuestionSet
 
 FOLDER = Path("/data")
