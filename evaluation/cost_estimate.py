@@ -57,9 +57,9 @@ class Estimate:
 
     def __str__(self) -> str:
         money = "no price is set" if self.cost is None else f"about {self.cost:,.2f}"
+        turns = "1 turn" if self.turns == 1 else f"{self.turns:,} turns"
         return (
-            f"{self.turns:,} turns, about {self.input:,} tokens of input and {self.output:,} of"
-            f" output, {money}"
+            f"{turns}, about {self.input:,} tokens of input and {self.output:,} of output, {money}"
         )
 
 
