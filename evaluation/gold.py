@@ -1,18 +1,22 @@
 """Run the SQL that answers a question, behind the same walls as the model's SQL."""
 
+import re
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sqlglot import exp
 
-from longtable.base.errors import LongtableError
+from longtable.base.errors import LongtableError, QueryFailedError
 from longtable.evaluation.matching import Order, Rows
 from longtable.evaluation.question_set import Turn
 from longtable.graph import Database
 from longtable.tools.cells import json_rows
 from longtable.tools.sql.parsing import RefusedError, statement
 
+MOST_TEXTS = 50
+"""Most texts in double quotes of one query."""
+_IN_DOUBLE_QUOTES = re.compile(r'"(?:[^"]|"")*"')
 MOST_FIGURES = 50
 """Most numbers of gold's rows that an answer's text can be asked for."""
 
@@ -120,9 +124,36 @@ def _place(key: exp.Expr, projections: Sequence[exp.Expr]) -> int | None:
 
 
 def _run(database: Database, sql: str) -> GoldResult:
-    try:
-        result = database.run(sql)
-    except LongtableError as error:
-        return GoldResult(sql, fault=str(error))
-    order = order_of(sql, database.dialect)
-    return GoldResult(sql, result.columns, json_rows(result.rows), order)
+    """Run a query. SQLite reads a name in double quotes as text if there is no such column, and the
+    gold of benchmarks is full of these; a model's SQL is told to use single quotes.
+    """
+    text = sql
+    for _ in range(MOST_TEXTS + 1):
+        try:
+            result = database.run(text)
+        except QueryFailedError as error:
+            other = _with_text(text, error) if database.dialect == "sqlite" else text
+            if other == text:
+                return GoldResult(sql, fault=str(error))
+            text = other
+        except LongtableError as error:
+            return GoldResult(sql, fault=str(error))
+        else:
+            order = order_of(text, database.dialect)
+            return GoldResult(text, result.columns, json_rows(result.rows), order)
+    return GoldResult(sql, fault=f"more than {MOST_TEXTS} texts stand in double quotes")
+
+
+def _with_text(sql: str, error: QueryFailedError) -> str:
+    """Return SQL in which the unknown column that an error names is a text, if it stands in double
+    quotes; otherwise the SQL as it is.
+    """
+    if error.problem != "unknown_name" or not error.line or not error.column:
+        return sql
+    lines = sql.split("\n")
+    start = sum(len(line) + 1 for line in lines[: error.line - 1]) + error.column - 1
+    name = _IN_DOUBLE_QUOTES.match(sql, start)
+    if name is None:
+        return sql
+    text = name[0][1:-1].replace('""', '"').replace("'", "''")
+    return f"{sql[:start]}'{text}'{sql[name.end() :]}"

@@ -2,10 +2,13 @@
 
 Rows are a multiset; their order counts only if gold has one. Names and order of columns are free.
 Numbers are equal within a relative 1e-6, except that two integers are equal only if they are the
-same. NULL equals NULL. Cells have the JSON form that events have.
+same. NULL equals NULL. A text that is written as a number equals this number: '2024' of strftime is
+the same year as 2024. Cells have the JSON form that events have, in which a number that JSON cannot
+hold is such a text, too.
 """
 
 import math
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -15,6 +18,9 @@ ABSOLUTE = 1e-9
 """For sums that would be zero without rounding."""
 MOST_TRIES = 5_000
 """Most placings of columns that are tried. Each is a count over all rows."""
+
+_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]{0,39})(?:\.[0-9]{1,40})?")
+"""A number as engines write it; "007" and "+7" are texts."""
 
 Rows = Sequence[Sequence[object]]
 Cell = tuple[str, object]
@@ -46,6 +52,8 @@ def difference(
     got_width = len(got[0])
     if gold_width > got_width or (gold_width < got_width and not extra_columns):
         return "columns"
+    gold = [_plain(row) for row in gold]
+    got = [_plain(row) for row in got]
     clusters = _clusters([*gold, *got])
     search = _Search(
         [_cells(gold, place, clusters) for place in range(gold_width)],
@@ -67,6 +75,17 @@ def close(one: object, other: object) -> bool:
     if isinstance(one, int | float) and isinstance(other, int | float):
         return math.isclose(one, other, rel_tol=RELATIVE, abs_tol=ABSOLUTE)
     return one == other
+
+
+def _plain(row: Sequence[object]) -> list[object]:
+    """Return a row in which texts that are written as numbers are numbers."""
+    cells: list[object] = []
+    for cell in row:
+        if isinstance(cell, str) and _NUMBER.fullmatch(cell):
+            cells.append(float(cell) if "." in cell else int(cell))
+        else:
+            cells.append(cell)
+    return cells
 
 
 def _clusters(rows: Rows) -> dict[float, int]:

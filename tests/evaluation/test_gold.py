@@ -53,3 +53,16 @@ def test_gold_that_fails_or_writes_is_a_fault(tmp_path: Path) -> None:
         assert gold.faults(many) == []
         wide = Turn(text="?", gold=["SELECT a.id, b.id FROM orders a, orders b"], figures=True)
         assert "at most 50 numbers" in gold.faults(wide)[0]
+
+
+def test_texts_in_double_quotes_are_read_as_sqlite_reads_them(tmp_path: Path) -> None:
+    with Database.open(str(make_shop(tmp_path / "shop.db"))) as database:
+        gold = GoldRunner(database)
+        sql = 'SELECT "name" FROM customers\nWHERE city = "city 1" AND name <> "it\'s ""x"""'
+        result = gold.result(sql)
+        assert result.rows == [["name 1"], ["name 4"]]
+        assert result.sql == sql.replace('"city 1"', "'city 1'").replace(
+            '"it\'s ""x"""', "'it''s \"x\"'"
+        )
+        assert "no such column: gone" in gold.result("SELECT gone FROM customers").fault
+        assert "there is no table 'gone'" in gold.result('SELECT 1 FROM "gone"').fault
