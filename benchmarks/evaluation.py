@@ -135,7 +135,6 @@ def evaluated(at: Place, dialogues: Sequence[Dialogue], folder: Path, run: str) 
             subjects=[SUBJECT],
             open=opened,
             journal=journal,
-            sleep=time.sleep,
             clock=time.monotonic,
             on_turn=lambda result: verdicts.append(result.verdict),
         ).run()

@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from longtable.graph import Conversation
 
 MOST_WAITS = 8
-"""How often one turn waits for its provider."""
+"""How often one turn waits for a provider that limits its rate."""
+MOST_WAITS_AWAY = 4
+"""How often one turn waits for a provider that is not there: in all half a minute."""
 FIRST_WAIT_S = 2.0
 LONGEST_WAIT_S = 120.0
 MOST_RETRY_AFTER_S = 900.0
@@ -66,7 +68,9 @@ def ask(conversation: "Conversation", text: str, message_id: str, *, sleep: Slee
                 seen.add(event)
         except (ProviderRateLimitedError, ProviderUnavailableError) as error:
             wait = wait_of(error, number)
-            if number == MOST_WAITS or wait > MOST_RETRY_AFTER_S:
+            limited = isinstance(error, ProviderRateLimitedError)
+            most = MOST_WAITS if limited else MOST_WAITS_AWAY
+            if number == most or wait > MOST_RETRY_AFTER_S:
                 raise
             sleep(wait)
         except FATAL:

@@ -15,7 +15,7 @@ from longtable.base.errors import (
     LongtableError,
     ThreadNotFoundError,
 )
-from longtable.evaluation.asking import Sleep, ask
+from longtable.evaluation.asking import ask
 from longtable.evaluation.gold import GoldResult, GoldRunner
 from longtable.evaluation.journal import Journal
 from longtable.evaluation.mutations import make_copies
@@ -71,6 +71,8 @@ class OpenDatabase(Protocol):
         ...
 
 
+Wait = Callable[[threading.Event, float], object]
+"""Waits for some seconds, or until the event is set."""
 Open = Callable[[str], AbstractContextManager[OpenDatabase]]
 """Opens the database that a dialogue names, "" for the one of the settings."""
 
@@ -83,8 +85,8 @@ class Evaluation:
     subjects: Sequence[Subject]
     open: Open
     journal: Journal
-    sleep: Sleep
     clock: Callable[[], float]
+    wait: Wait = threading.Event.wait
     jobs: int = 1
     copies: int = 0
     """Changed copies of each SQLite database that a right answer must hold on, too."""
@@ -101,14 +103,14 @@ class Evaluation:
         problems: list[Problem] = []
         for name in dict.fromkeys(dialogue.database for dialogue in self.dialogues):
             asked = [dialogue for dialogue in self.dialogues if dialogue.database == name]
-            try:
-                opening = self.open(name)
-            except LongtableError as error:
-                if not name:
-                    raise
-                problems.append(Problem(asked[0].place, f"database {name}: {error}"))
-                continue
-            with opening as opened:
+            with ExitStack() as stack:
+                try:
+                    opened = stack.enter_context(self.open(name))
+                except LongtableError as error:
+                    if not name:
+                        raise
+                    problems.append(Problem(asked[0].place, f"not asked: {error}"))
+                    continue
                 problems += self._run_database(opened, asked)
         return problems
 
@@ -157,6 +159,10 @@ class Evaluation:
                 yield subject, dialogue
 
 
+class _StoppedError(Exception):
+    """The run ends while a turn waits for its provider. The turn is asked when the run goes on."""
+
+
 class _Desk:
     """Where the dialogues over one database are asked and scored."""
 
@@ -179,6 +185,8 @@ class _Desk:
         """
         try:
             self._run_rest(subject, dialogue)
+        except _StoppedError:
+            return
         except BaseException:
             self.stopped.set()
             raise
@@ -230,8 +238,10 @@ class _Desk:
         return meter.measured(result)
 
     def _sleep(self, seconds: float) -> None:
-        if not self.stopped.is_set():
-            self._run.sleep(seconds)
+        """Wait for a provider. Raises `_StoppedError` if the run ends meanwhile."""
+        self._run.wait(self.stopped, seconds)
+        if self.stopped.is_set():
+            raise _StoppedError
 
     def _scored(self, turn: Turn, reply: Reply) -> Score:
         """Score an answer on the database, and if it is right on its changed copies."""

@@ -24,12 +24,15 @@ DialogueKey = tuple[str, bool, str, str]
 class Journal:
     """The results of one run. Safe for threads; another process cannot open it meanwhile."""
 
-    def __init__(self, path: Path, *, resume: bool) -> None:
-        """Raises `ConfigError` if there is a run and `resume` is False, if the file is none of
-        ours, or if another process has it open.
+    def __init__(self, path: Path, *, resume: bool, about: Mapping[str, str] | None = None) -> None:
+        """`about`: what all results of a run have in common, such as the database.
+
+        Raises `ConfigError` if there is a run and `resume` is False, if the run is about something
+        else, if the file is none of ours, or if another process has it open.
         """
         self.path = path
         self._results: dict[DialogueKey, dict[int, TurnResult]] = {}
+        self._about = dict(about or {})
         self._lock = threading.Lock()
         path.parent.mkdir(parents=True, exist_ok=True)
         self._file = path.open("a+b")
@@ -46,7 +49,7 @@ class Journal:
             self._read(whole)
             self._file.truncate(len(whole))
             if not whole:
-                self._write({"longtable_eval": VERSION})
+                self._write({"longtable_eval": VERSION, "about": self._about})
         except BaseException:
             self._file.close()
             raise
@@ -99,6 +102,7 @@ class Journal:
                 value = json.loads(line)
                 if number == 1:
                     known = value["longtable_eval"] == VERSION
+                    self._check(value["about"] if known else {})
                 else:
                     result = TurnResult.from_json(value)
                     self._keep(result)
@@ -109,6 +113,15 @@ class Journal:
                 raise ConfigError(
                     f"{self.path}, line {number}: this is no journal of `longtable eval`: name"
                     " another folder with --out"
+                )
+
+    def _check(self, before: Mapping[str, str]) -> None:
+        """Raise `ConfigError` if the run was about something else."""
+        for name, value in self._about.items():
+            if before.get(name) != value:
+                raise ConfigError(
+                    f"the run in {self.path.parent} has {name} {before.get(name)!r}, found"
+                    f" {value!r}: go on with the same, or name another folder with --out"
                 )
 
     def _write(self, value: dict[str, Any]) -> None:

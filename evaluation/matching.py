@@ -16,8 +16,10 @@ from dataclasses import dataclass
 RELATIVE = 1e-6
 ABSOLUTE = 1e-9
 """For sums that would be zero without rounding."""
-MOST_TRIES = 5_000
-"""Most placings of columns that are tried. Each is a count over all rows."""
+MOST_WORK = 10_000_000
+"""Most cells that are looked at to find the place of each column: some seconds."""
+MOST_SEARCHED = 300
+"""Most columns of gold that are searched for if the rows come in another order."""
 
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]{0,39})(?:\.[0-9]{1,40})?")
 """A number as engines write it; "007" and "+7" are texts."""
@@ -63,7 +65,7 @@ def difference(
     )
     if search.places(order) is not None:
         return ""
-    if search.tries > MOST_TRIES:
+    if search.is_too_long:
         return "too many columns alike"
     return "order" if order and search.places(None) is not None else "rows"
 
@@ -129,8 +131,14 @@ class _Search:
         self.got = got
         self.gold_rows = gold_rows
         self.got_rows = got_rows
-        self.tries = 0
-        self._values = [Counter(column) for column in got]
+        self.is_too_long = False
+        """Whether the search was given up."""
+        self._work = 0
+        self._by_column: dict[Column, list[int]] = defaultdict(list)
+        self._by_values: dict[frozenset[tuple[Cell, int]], list[int]] = defaultdict(list)
+        for place, column in enumerate(got):
+            self._by_column[column].append(place)
+            self._by_values[_values(column)].append(place)
 
     def places(self, order: Order | None) -> list[int] | None:
         """Return the place of each gold column, None if there is none."""
@@ -141,24 +149,48 @@ class _Search:
         for place, column in enumerate(self.gold):
             options[place] = self._options(column, aligned=place in aligned)
         hardest_first = sorted(options, key=lambda place: len(options[place]))
-        found = self._extended({}, hardest_first, options)
+        found = self._in_row_order()
+        if found is None and len(aligned) < len(self.gold):
+            if len(hardest_first) > MOST_SEARCHED:
+                self.is_too_long = True
+                return None
+            alike = [0] * len(self.gold_rows)
+            found = self._extended({}, hardest_first, options, alike, alike)
         return None if found is None else [found[place] for place in range(len(self.gold))]
+
+    def _in_row_order(self) -> dict[int, int] | None:
+        """Return the place of each column if all rows are in the same order, otherwise None."""
+        found: dict[int, int] = {}
+        used: Counter[Column] = Counter()
+        for place, column in enumerate(self.gold):
+            others = self._by_column.get(column, [])
+            if used[column] >= len(others):
+                return None
+            found[place] = others[used[column]]
+            used[column] += 1
+        return found if self._is_close(found) else None
 
     def _options(self, column: Column, *, aligned: bool) -> list[int]:
         """Return the answer's columns with the same values, and if `aligned` in the same order.
         Columns in the same order come first.
         """
-        same = [place for place, other in enumerate(self.got) if other == column]
+        same = self._by_column.get(column, [])
         if aligned:
             return same
-        values = Counter(column)
-        alike = [place for place, other in enumerate(self._values) if other == values]
+        alike = self._by_values.get(_values(column), [])
         return [*same, *(place for place in alike if place not in same)]
 
     def _extended(
-        self, chosen: dict[int, int], rest: Sequence[int], options: dict[int, list[int]]
+        self,
+        chosen: dict[int, int],
+        rest: Sequence[int],
+        options: dict[int, list[int]],
+        gold_groups: Sequence[int],
+        got_groups: Sequence[int],
     ) -> dict[int, int] | None:
-        """Return a choice for all columns that begins with `chosen`, None if there is none."""
+        """Return a choice for all columns that begins with `chosen`, None if there is none. Rows of
+        the same group have the same cells in the columns chosen so far.
+        """
         if not rest:
             return chosen if self._is_close(chosen) else None
         tried: set[Column] = set()
@@ -166,22 +198,20 @@ class _Search:
             if place in chosen.values() or self.got[place] in tried:
                 continue
             tried.add(self.got[place])
-            self.tries += 1
-            if self.tries > MOST_TRIES:
+            self._work += len(gold_groups)
+            if self._work > MOST_WORK:
+                self.is_too_long = True
                 return None
+            numbers: dict[tuple[int, Cell], int] = {}
+            left = _refined(gold_groups, self.gold[rest[0]], numbers)
+            right = _refined(got_groups, self.got[place], numbers)
+            if Counter(left) != Counter(right):
+                continue
             longer = {**chosen, rest[0]: place}
-            found = self._extended(longer, rest[1:], options) if self._fits(longer) else None
-            if found is not None:
+            found = self._extended(longer, rest[1:], options, left, right)
+            if found is not None or self.is_too_long:
                 return found
         return None
-
-    def _fits(self, chosen: dict[int, int]) -> bool:
-        """Return whether the chosen columns hold the same rows."""
-        if all(self.gold[place] == self.got[other] for place, other in chosen.items()):
-            return True
-        left = zip(*(self.gold[place] for place in chosen), strict=True)
-        right = zip(*(self.got[place] for place in chosen.values()), strict=True)
-        return Counter(left) == Counter(right)
 
     def _is_close(self, chosen: dict[int, int]) -> bool:
         """Return whether rows that match by groups of numbers match by the numbers, too."""
@@ -204,6 +234,19 @@ class _Search:
         for number, cells in enumerate(zip(*(columns[place] for place in places), strict=True)):
             groups[cells].append(number)
         return groups
+
+
+def _values(column: Column) -> frozenset[tuple[Cell, int]]:
+    """Return how often a column has each cell."""
+    return frozenset(Counter(column).items())
+
+
+def _refined(
+    groups: Sequence[int], column: Column, numbers: dict[tuple[int, Cell], int]
+) -> list[int]:
+    """Return the group of each row after one more column. `numbers`: those of groups so far."""
+    pairs = zip(groups, column, strict=True)
+    return [numbers.setdefault(pair, len(numbers)) for pair in pairs]
 
 
 def _numbers(cells: Iterable[object]) -> list[int | float]:

@@ -9,8 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from longtable.app.commands.eval_subjects import EvalHost, price_of_subject
+from longtable.app.session import database_url
 from longtable.app.settings.run_settings import Settings, key_for
 from longtable.base.errors import ConfigError
+from longtable.base.redaction import redacted
 from longtable.evaluation.cost_estimate import Estimate, estimated
 from longtable.evaluation.evaluator import Evaluation, OnTurn, Subject
 from longtable.evaluation.journal import Journal
@@ -51,7 +53,8 @@ class EvalRun:
         from longtable.graph import open_persistence
 
         with ExitStack() as stack:
-            journal = stack.enter_context(Journal(folder / JOURNAL, resume=resume))
+            about = _about(next(iter(settings.values())))
+            journal = stack.enter_context(Journal(folder / JOURNAL, resume=resume, about=about))
             key = key_for("LONGTABLE_STORE_KEY")
             url = f"sqlite:///{folder.absolute() / THREADS}"
             persistence = stack.enter_context(
@@ -100,7 +103,6 @@ class EvalRun:
             subjects=self.subjects,
             open=self.host.open,
             journal=self.journal,
-            sleep=time.sleep,
             clock=time.monotonic,
             jobs=jobs,
             copies=copies,
@@ -131,6 +133,16 @@ def remove_run(folder: Path) -> None:
         shutil.rmtree(folder / RESULTS, ignore_errors=True)
     except OSError as error:
         raise ConfigError(f"{folder} cannot be emptied: {error.strerror}") from error
+
+
+def _about(settings: Settings) -> dict[str, str]:
+    """Return the settings that all results of a run depend on."""
+    return {
+        "database": redacted(database_url(settings)),
+        "policy": settings.policy.file or "",
+        "private": str(settings.policy.private),
+        "knowledge": settings.knowledge.folder or "",
+    }
 
 
 @contextmanager

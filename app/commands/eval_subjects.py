@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from longtable.app.console.screen import demo_progress
 from longtable.app.models import BUILT_IN
 from longtable.app.program import RunOptions
 from longtable.app.session import (
     database_url,
+    demo_database,
     graph_arguments,
     knowledge_of,
     open_database,
@@ -109,6 +111,8 @@ class EvalHost:
         any_settings = next(iter(self.settings.values()))
         settings = _on_database(any_settings, database)
         url = database_url(settings)
+        if not settings.database.url:
+            demo_database(demo_progress)
         check_apart(database=url, store=self.persistence.url)
         with closing(open_database(settings)) as opened:
             location = parse_url(url)

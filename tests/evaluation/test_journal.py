@@ -53,7 +53,7 @@ def test_a_line_that_a_kill_cut_off_is_dropped(tmp_path: Path) -> None:
     path.write_bytes(whole[:5])
     with Journal(path, resume=True) as journal:
         journal.add(result(1))
-    assert path.read_bytes().startswith(b'{"longtable_eval": 1}\n{"model"')
+    assert path.read_bytes().startswith(b'{"longtable_eval": 1, "about": {}}\n{"model"')
 
 
 def test_a_run_is_not_mixed_with_another_one(tmp_path: Path) -> None:
@@ -72,3 +72,13 @@ def test_a_file_of_another_kind_is_refused(tmp_path: Path, text: str) -> None:
     with pytest.raises(ConfigError, match="line 1: this is no journal"):
         Journal(path, resume=True)
     assert path.read_text() == text
+
+
+def test_a_run_goes_on_with_the_same_settings_only(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    with Journal(path, resume=False, about={"database": "a"}) as journal:
+        journal.add(result())
+    with pytest.raises(ConfigError, match="has database 'a', found 'b': go on with the same"):
+        Journal(path, resume=True, about={"database": "b"})
+    with Journal(path, resume=True, about={"database": "a"}) as journal:
+        assert len(journal.of_dialogue(KEY)) == 1

@@ -139,7 +139,7 @@ class Shop:
             subjects=[SUBJECT],
             open=self.open,
             journal=journal,
-            sleep=self.waits.append,
+            wait=lambda _, seconds: self.waits.append(seconds),
             clock=iter(range(1_000_000)).__next__,
             **settings,  # type: ignore[arg-type]  # by name
         )

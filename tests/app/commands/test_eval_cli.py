@@ -1,6 +1,8 @@
 """`longtable eval` through real processes, against a model server on loopback."""
 
 import json
+import os
+import pty
 import signal
 import sqlite3
 import subprocess
@@ -8,7 +10,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -103,6 +105,19 @@ def test_mistakes_and_failing_gold_are_told_with_file_and_line(
     assert (figures["accuracy"], figures["scored"], figures["unscored"]) == (1, 6, 1)
 
 
+def test_a_database_that_is_gone_leaves_the_other_questions(
+    home: Home, server: ModelServer
+) -> None:
+    elsewhere = '[[question]]\nask = "Else?"\nsql = "SELECT 1"\ndatabase = "gone.db"\n'
+    (home.folder / FILE).write_text(f"{elsewhere}{toml()}")
+    server.always(served_by(right))
+    done = evaluated(home, server)
+    assert done.returncode == 0, done.stderr
+    assert "questions.toml:1: not asked: " in done.stdout
+    assert "gone.db" in done.stdout
+    assert report(home)["subjects"][0]["all"]["accuracy"] == 1
+
+
 def test_two_models_are_compared_and_asked_the_same(home: Home, server: ModelServer) -> None:
     def answer(request: ChatRequest) -> Reply:
         return served_by(right if request.body["model"] == "large" else half)(request)
@@ -175,6 +190,8 @@ def test_a_finished_run_is_neither_mixed_nor_asked_again(home: Home, server: Mod
     assert evaluated(home, server, "--resume").returncode == 0
     assert len(server.requests) == asked
     assert report(home)["subjects"][0]["all"]["accuracy"] == 1
+    other = evaluated(home, server, "--resume", "--private")
+    assert "has private 'False', found 'True'" in other.stderr
     (home.folder / "longtable-eval" / "mine.txt").write_text("kept")
     assert evaluated(home, server, "--force").returncode == 0
     assert len(server.requests) == 2 * asked
@@ -235,6 +252,57 @@ def test_the_checked_queries_of_the_knowledge_folder_are_questions(
     assert "name a file of questions" in without.stderr
 
 
+@contextmanager
+def terminal(home: Home, *args: str, **env: str) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
+    """Start the program in a terminal; yield the process and the other end of the terminal."""
+    ours, theirs = pty.openpty()
+    with subprocess.Popen(
+        [str(PROGRAM), *args],
+        cwd=home.folder,
+        env=home.environment(**env),
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+    ) as process:
+        os.close(theirs)
+        try:
+            yield process, ours
+        finally:
+            os.close(ours)
+
+
+def read_until(end: int, text: str) -> str:
+    """Return what a terminal shows, up to a text or its end."""
+    shown = b""
+    while text.encode() not in shown:
+        try:
+            piece = os.read(end, 1_000)
+        except OSError:  # Linux's way to say that nobody writes any more
+            break
+        if not piece:
+            break
+        shown += piece
+    return shown.decode(errors="replace")
+
+
+@pytest.mark.parametrize("word", ["y", "n"])
+def test_in_a_terminal_a_person_is_asked_and_sees_a_bar(
+    home: Home, server: ModelServer, word: str
+) -> None:
+    server.always(served_by(right))
+    line = ("eval", FILE, "--model", "openai:gpt-4o-mini")
+    variables = {"OPENAI_API_KEY": "sk-none", "OPENAI_BASE_URL": server.base_url}
+    with terminal(home, *line, **variables) as (process, end):
+        shown = read_until(end, "[y/N]")
+        assert "6 turns, about" in shown
+        assert not server.requests
+        os.write(end, f"{word}\n".encode())
+        rest = read_until(end, "nothing ends so")
+        code = process.wait(60)
+    assert (code, "6/6" in rest) == ((0, True) if word == "y" else (1, False)), rest
+    assert len(server.requests) == (12 if word == "y" else 0)
+
+
 DIALOGUES = 12
 TURNS = 3
 
@@ -250,8 +318,9 @@ def dialogues() -> str:
     return "\n".join(tables)
 
 
-def test_a_run_killed_in_the_middle_goes_on_and_loses_and_repeats_nothing(
-    home: Home, server: ModelServer
+@pytest.mark.parametrize("ending", [signal.SIGKILL, signal.SIGINT])
+def test_a_run_ended_in_the_middle_goes_on_and_loses_and_repeats_nothing(
+    home: Home, server: ModelServer, ending: signal.Signals
 ) -> None:
     (home.folder / FILE).write_text(dialogues())
     enough = threading.Event()
@@ -272,7 +341,9 @@ def test_a_run_killed_in_the_middle_goes_on_and_loses_and_repeats_nothing(
     environment = home.environment()
     with subprocess.Popen(line, cwd=home.folder, env=environment) as process:
         assert enough.wait(60)
-        process.send_signal(signal.SIGKILL)
+        process.send_signal(ending)
+        code = process.wait(60)
+    assert code == (-signal.SIGKILL if ending == signal.SIGKILL else 130)
     journal = home.folder / "longtable-eval" / "journal.jsonl"
     kept = journal.read_text().count("\n") - 1
     assert 0 < kept < DIALOGUES * TURNS
