@@ -28,14 +28,19 @@ class Journal:
         """`about`: what all results of a run have in common, such as the database.
 
         Raises `ConfigError` if there is a run and `resume` is False, if the run is about something
-        else, if the file is none of ours, or if another process has it open.
+        else, if the file is none of ours or cannot be written, or if another process has it open.
         """
         self.path = path
         self._results: dict[DialogueKey, dict[int, TurnResult]] = {}
         self._about = dict(about or {})
         self._lock = threading.Lock()
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self._file = path.open("a+b")
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._file = path.open("a+b")
+        except OSError as error:
+            raise ConfigError(
+                f"{path.parent} cannot be written: {error.strerror}; name another folder with --out"
+            ) from error
         try:
             self._hold()
             self._file.seek(0)

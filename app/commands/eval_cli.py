@@ -20,7 +20,7 @@ from longtable.app.program import (
     option,
     running,
 )
-from longtable.base.errors import ConfigError
+from longtable.base.errors import ConfigError, LongtableError
 
 if TYPE_CHECKING:
     from longtable.app.console.screen import Screen
@@ -74,7 +74,10 @@ def evaluate(
         typer.Option(help="A model, as in openai:gpt-4o-mini; may be given again."),
     ] = None,
     also_without_knowledge: Annotated[
-        bool, typer.Option(help="Ask each model without the knowledge folder, too.")
+        bool,
+        typer.Option(
+            "--also-without-knowledge", help="Ask each model without the knowledge folder, too."
+        ),
     ] = False,
     databases: Annotated[
         Path | None,
@@ -125,7 +128,7 @@ def evaluate(
             estimate = run.estimate()
             if estimate is not None:
                 _confirm(screen, estimate, yes=yes)
-            with _progress(run.turns) as on_turn:
+            with _told_how_to_go_on(screen), _progress(run.turns) as on_turn:
                 told = run.ask(jobs=jobs, copies=copies, on_turn=on_turn)
             results = run.results()
         _tell(screen, told)
@@ -173,6 +176,16 @@ def _confirm(screen: "Screen", estimate: "Estimate", *, yes: bool) -> None:
         )
     if not typer.confirm("Ask?", default=False):
         raise typer.Exit(1)
+
+
+@contextmanager
+def _told_how_to_go_on(screen: "Screen") -> Iterator[None]:
+    """If the run ends early, tell that it can go on."""
+    try:
+        yield
+    except (LongtableError, KeyboardInterrupt):
+        screen.note("eval_ended")
+        raise
 
 
 @contextmanager

@@ -28,7 +28,13 @@ from tests.support.evaluated import (
     right,
     served_by,
 )
-from tests.support.model_server import ChatRequest, ModelServer, Reply, open_model_server
+from tests.support.model_server import (
+    ChatRequest,
+    ModelServer,
+    Reply,
+    open_model_server,
+    unauthorized,
+)
 
 FILE = "questions.toml"
 
@@ -301,6 +307,26 @@ def test_in_a_terminal_a_person_is_asked_and_sees_a_bar(
         code = process.wait(60)
     assert (code, "6/6" in rest) == ((0, True) if word == "y" else (1, False)), rest
     assert len(server.requests) == (12 if word == "y" else 0)
+
+
+def test_a_provider_that_refuses_the_key_ends_the_run_and_it_goes_on(
+    home: Home, server: ModelServer
+) -> None:
+    server.script(*[served_by(right)] * 4, unauthorized())
+    done = evaluated(home, server)
+    assert done.returncode == 1
+    assert "go on with --resume" in done.stdout
+    assert "The model's provider refused the key." in done.stderr
+    server.always(served_by(right))
+    assert evaluated(home, server, "--resume").returncode == 0
+    assert report(home)["subjects"][0]["all"]["right"] == len(GOLD)
+    assert len(server.requests) == 2 * len(GOLD) + 1
+
+
+def test_a_folder_that_cannot_be_written_is_told(home: Home, server: ModelServer) -> None:
+    done = evaluated(home, server, "--out", FILE)
+    assert done.returncode == 1
+    assert "name another folder with --out" in done.stderr
 
 
 DIALOGUES = 12
