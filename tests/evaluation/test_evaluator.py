@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from langchain_core.messages import AIMessage, BaseMessage
 
-from longtable.base.errors import ProviderRateLimitedError
+from longtable.analyst.model import BuiltInAnalyst
+from longtable.base.errors import ProviderAuthError, ProviderRateLimitedError
 from longtable.evaluation.journal import Journal
 from longtable.evaluation.question_set import Dialogue, Turn
 from longtable.evaluation.reports.eval_report import tally_of
@@ -17,6 +18,7 @@ from tests.support.evaluated import (
     GOLD,
     QUESTIONS,
     SINGLES,
+    SUBJECT,
     Shop,
     SqlFor,
     beside,
@@ -135,3 +137,56 @@ def test_a_provider_that_stays_away_ends_the_run_and_keeps_what_was_scored(tmp_p
         shop.evaluation(journal).run()
     assert shop.waits == [2, 4, 8, 16, 32, 64, 120, 120]
     assert len(path.read_text().splitlines()) == 2
+
+
+def test_a_turn_that_was_answered_but_not_journaled_is_not_asked_again(tmp_path: Path) -> None:
+    model = model_of(right)
+    shop = Shop(make_shop(tmp_path / "shop.db"), tmp_path, model)
+    with Journal(tmp_path / "lost.jsonl", resume=False) as journal:
+        shop.evaluation(journal).run()
+    asked = len(model.sent)
+    results: list[TurnResult] = []
+    with Journal(tmp_path / "journal.jsonl", resume=False) as journal:
+        shop.evaluation(journal, on_turn=results.append).run()
+    assert len(model.sent) == asked
+    assert [result.verdict for result in results] == ["right"] * len(SINGLES)
+    assert [result.calls for result in results] == [2] * len(SINGLES)
+
+
+def test_a_turn_cut_off_after_its_query_goes_on_with_the_result(tmp_path: Path) -> None:
+    failing = True
+
+    def answer(messages: Sequence[BaseMessage]) -> AIMessage:
+        if messages[-1].type != "tool":
+            return call("run_sql", sql=right(messages[-1].text))
+        if failing:
+            raise ProviderAuthError("no")
+        return AIMessage("done")
+
+    model = ScriptedModel(say=answer)
+    shop = Shop(make_shop(tmp_path / "shop.db"), tmp_path, model)
+    path = tmp_path / "journal.jsonl"
+    with Journal(path, resume=False) as journal, pytest.raises(ProviderAuthError):
+        shop.evaluation(journal, SINGLES[:1]).run()
+    failing = False
+    results: list[TurnResult] = []
+    with Journal(path, resume=True) as journal:
+        shop.evaluation(journal, SINGLES[:1], on_turn=results.append).run()
+    assert [result.verdict for result in results] == ["right"]
+    assert len(model.sent) == 3
+    assert len(shop.conversation(SUBJECT, results[0].thread).audit()) == 1
+
+
+def test_a_chart_counts_by_the_rows_that_it_draws(tmp_path: Path) -> None:
+    file = make_shop(tmp_path / "shop.db")
+    shop = Shop(file, tmp_path, BuiltInAnalyst())
+    gold = "SELECT customer_id, count(*) FROM orders GROUP BY customer_id"
+    turns = [
+        Turn(text="number of orders per customer", gold=[gold], extra_columns=True),
+        Turn(text="as a bar chart", gold=[gold], extra_columns=True),
+    ]
+    results: list[TurnResult] = []
+    with Journal(tmp_path / "journal.jsonl", resume=False) as journal:
+        dialogue = Dialogue(id="d", turns=turns)
+        shop.evaluation(journal, [dialogue], on_turn=results.append).run()
+    assert [result.verdict for result in results] == ["right", "right"]
