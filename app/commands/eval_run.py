@@ -8,10 +8,10 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from longtable.app.commands.eval_subjects import EvalHost, price_of_subject
+from longtable.app.commands.eval_subjects import EvalHost
 from longtable.app.session import database_url
 from longtable.app.settings.run_settings import Settings, key_for
-from longtable.base.errors import ConfigError
+from longtable.base.errors import ConfigError, DatabaseError
 from longtable.base.redaction import redacted
 from longtable.evaluation.cost_estimate import Estimate, estimated
 from longtable.evaluation.evaluator import Evaluation, OnTurn, Subject
@@ -80,11 +80,11 @@ class EvalRun:
             turns: list[int] = []
             for dialogue in self.dialogues:
                 turns.append(len(dialogue.turns) - self._done(subject, dialogue))
-            price = price_of_subject(subject)
+            price = self.host.price(subject)
             is_free = price is not None and not price.input and not price.output
             left = sum(turns)
             if subject.paid and left > 0 and not is_free:
-                first = self.host.first_call(subject, self.dialogues[0])
+                first = self._first_call(subject)
                 parts.append(estimated(turns, first, price))
         if not parts:
             return None
@@ -95,6 +95,18 @@ class EvalRun:
             output=sum(part.output for part in parts),
             cost=sum(costs) if len(costs) == len(parts) else None,
         )
+
+    def _first_call(self, subject: Subject) -> int:
+        """Return the tokens of the first call on the first database that can be opened, 0 if none
+        can: the run tells why.
+        """
+        of_database = {dialogue.database: dialogue for dialogue in reversed(self.dialogues)}
+        for dialogue in reversed(of_database.values()):
+            try:
+                return self.host.first_call(subject, dialogue)
+            except DatabaseError:
+                continue
+        return 0
 
     def ask(self, *, jobs: int, copies: int, on_turn: OnTurn) -> list[Problem]:
         """Ask and score all that is left. Return the problems of gold."""

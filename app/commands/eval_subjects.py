@@ -66,11 +66,6 @@ def subjects_of(settings: Mapping[str, Settings], *, also_without: bool) -> list
     return subjects
 
 
-def price_of_subject(subject: Subject) -> Price | None:
-    """Return the price of a subject's model, None if the settings have none."""
-    return price_of(subject.model.partition(":")[2] or subject.model, subject.prices or {})
-
-
 def _is_paid(settings: Settings) -> bool:
     """Return whether calls of the model may cost money: it is neither built in nor on this
     computer.
@@ -140,6 +135,12 @@ class EvalHost:
             limited = context.replace(model_limit=context.model_limit or ANY_LIMIT)
             conversation = Conversation(graph, SAMPLE_THREAD, context=limited)
             return first_call_tokens(conversation, dialogue.turns[0].text)
+
+    def price(self, subject: Subject) -> Price | None:
+        """Return the price of a subject's model, None if the settings have none."""
+        named = self.settings[subject.model].models.get(subject.model)
+        bare = subject.model.partition(":")[2] or subject.model
+        return price_of((named.model if named else None) or bare, subject.prices or {})
 
     def context(self, subject: Subject) -> "Context":
         """Return the settings of a subject's turns."""

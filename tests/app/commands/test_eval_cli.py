@@ -3,6 +3,7 @@
 import json
 import os
 import pty
+import re
 import signal
 import sqlite3
 import subprocess
@@ -177,11 +178,17 @@ def test_a_run_is_compared_with_an_earlier_one_question_by_question(
 def test_a_paid_model_is_asked_only_after_a_yes(home: Home) -> None:
     settings = '[prices."gpt-4o-mini*"]\ninput = 1000\noutput = 0\n'
     (home.folder / "prices.toml").write_text(settings)
+    elsewhere = '[[question]]\nask = "Else?"\nsql = "SELECT 1"\ndatabase = "gone.db"\n'
+    (home.folder / FILE).write_text(f"{elsewhere}{toml()}")
     line = ("eval", FILE, "--model", "openai:gpt-4o-mini", "--config", "prices.toml")
     done = home.run(*line, OPENAI_API_KEY="sk-none")
     assert done.returncode == 1
-    assert "Paid models are asked: 6 turns, about " in done.stdout
-    assert "about " in done.stdout.partition("output, ")[2]
+    assert "Paid models are asked: 7 turns, about " in done.stdout
+    cost = re.search(
+        r"about ([\d,]+) tokens of input and 3,150 of output, about (\d+\.\d\d)", done.stdout
+    )
+    assert cost
+    assert float(cost[2]) == pytest.approx(int(cost[1].replace(",", "")) / 1_000, rel=0.01)
     assert "only with --yes" in done.stderr
     assert (home.folder / "longtable-eval" / "journal.jsonl").read_text().count("\n") == 1
 
