@@ -19,7 +19,7 @@ def _run() -> None:
     """Run the command that was typed. However it ends, its output is flushed first. If the output
     cannot be written, an error says so.
     """
-    from longtable.app.commands import knowledge_cli, records_cli, threads_cli
+    from longtable.app.commands import eval_cli, knowledge_cli, records_cli, threads_cli
     from longtable.app.console.streams import OutputFailedError, drop_output, open_streams, writing
     from longtable.app.program import app
     from longtable.base.concurrency import BACKGROUND
@@ -27,6 +27,7 @@ def _run() -> None:
     threads_cli.register(app)
     records_cli.register(app)
     knowledge_cli.register(app)
+    eval_cli.register(app)
     open_streams()
     code: int | str | None = 0
     try:

@@ -21,6 +21,7 @@ ROOMS = (
     "checks",
     "modes",
     "knowledge",
+    "evaluation",
 )
 LONG_STATEMENT = 12
 """Lines; a statement that is a table of data may be longer."""

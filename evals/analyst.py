@@ -14,21 +14,19 @@ import sqlite3
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import date
 from pathlib import Path
-from typing import Any
 
-from langgraph.checkpoint.memory import InMemorySaver
-
-from evals.match import same_tolerant
-from longtable.analyst.model import BuiltInAnalyst
+from longtable.app.commands.eval_run import EvalRun
 from longtable.app.demo import ensure_demo
-from longtable.app.settings.run_settings import cache_folder
-from longtable.graph import Answer, Context, Conversation, Database, build_graph
-from longtable.tools.results.result_store import ResultStore
+from longtable.app.models import BUILT_IN
+from longtable.app.settings.run_settings import Settings, cache_folder
+from longtable.app.settings.settings_tables import ModelTable
+from longtable.evaluation.evaluator import Subject
+from longtable.evaluation.question_set import Dialogue, Turn
+from longtable.evaluation.turn_results import TurnResult
 
 HERE = Path(__file__).parent
 BLIND = {
@@ -103,76 +101,49 @@ def cosql(folder: Path) -> list[Question]:
     return questions
 
 
-def judge(
-    question: Question,
-    rows: Sequence[Sequence[Any]] | None,
-    gold: Sequence[Sequence[Sequence[Any]]],
-) -> str:
-    """Return right, wrong or declined; `rows` is None where no query answered, `gold` the rows of
-    each accepted query.
-    """
-    if not question.gold:
-        return "right" if rows is None else "wrong"
-    if rows is None:
-        return "declined"
-    return (
-        "right"
-        if any(same_tolerant(each, rows, ordered=question.kind == "ordered_rows") for each in gold)
-        else "wrong"
-    )
-
-
-def ask(questions: Sequence[Question], path: Path) -> Iterator[tuple[Question, str, str]]:
-    """Ask all questions of one database in order; yield each with its outcome and the SQL that
-    ran.
-    """
-    conversations: dict[str, Conversation] = {}
-    with Database.open(str(path)) as database, tempfile.TemporaryDirectory() as folder:
-        results = ResultStore(Path(folder))
-        app = build_graph(model=BuiltInAnalyst(), database=database, results=results).compile(
-            checkpointer=InMemorySaver()
+def dialogues_of(questions: Sequence[Question], files: Mapping[str, Path]) -> list[Dialogue]:
+    """Return the questions as dialogues: one that goes on from another is a turn after it."""
+    roots: dict[str, str] = {}
+    turns: dict[str, list[Turn]] = {}
+    names: dict[str, str] = {}
+    for question in questions:
+        root = roots.get(question.after or "", question.id)
+        roots[question.id] = root
+        names.setdefault(root, question.db)
+        turn = Turn(
+            text=question.question,
+            gold=question.gold,
+            expects="result" if question.gold else "refusal",
+            ordered=question.kind == "ordered_rows",
+            extra_columns=True,
         )
-        for question in questions:
-            conversation = conversations.get(question.after or "") or Conversation(
-                app, question.id, context=Context(model_limit=LIMIT), results=results
-            )
-            conversations[question.id] = conversation
-            answer = conversation.ask(question.question)
-            rows = answered_rows(conversation, answer)
-            try:
-                gold = [select(path, sql) for sql in question.gold]
-            except sqlite3.Error:
-                continue  # a gold query of CoSQL that does not run
-            ran = [query["sql"] for query in answer.queries if "rows" in query]
-            told = ran[-1] if ran else answer.text.splitlines()[0]
-            yield question, judge(question, rows, gold), told
+        turns.setdefault(root, []).append(turn)
+    return [
+        Dialogue(id=root, turns=each, database=str(files[names[root]]))
+        for root, each in turns.items()
+        if names[root] in files
+    ]
 
 
-def answered_rows(conversation: Conversation, answer: Answer) -> Sequence[Sequence[Any]] | None:
-    """Return the rows of the newest query, else those that a chart draws again, else None."""
-    ran = [query["rows"] for query in answer.queries if "rows" in query]
-    if ran:
-        return ran[-1]
-    if answer.charts:
-        return conversation.result(answer.charts[-1]["handle"]).rows
-    return None
+def ask(dialogues: Sequence[Dialogue]) -> list[TurnResult]:
+    """Ask the analyst as `longtable eval` does, without changed copies, and return the results that
+    could be scored.
+    """
+    settings = {BUILT_IN: Settings(model=ModelTable(limit=LIMIT))}
+    subject = Subject(model=BUILT_IN)
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        EvalRun.opened(Path(folder), settings, dialogues, [subject], resume=False) as run,
+    ):
+        run.ask(jobs=1, copies=0, on_turn=lambda _: None)
+        return [result for result in run.results() if result.verdict != "unscored"]
 
 
-def select(path: Path, sql: str) -> list[tuple[Any, ...]]:
-    """Return the rows of a gold query, dates as results write them."""
-    if path.suffix == ".duckdb":
-        import duckdb
-
-        with duckdb.connect(str(path), read_only=True) as duck:
-            rows = duck.execute(sql).fetchall()
-        return [tuple(map(_plain, row)) for row in rows]
-    with sqlite3.connect(f"file:{path}?mode=ro", uri=True) as connection:
-        connection.text_factory = lambda raw: raw.decode("utf-8", "replace")
-        return connection.execute(sql).fetchall()
-
-
-def _plain(cell: Any) -> Any:
-    return cell.isoformat() if isinstance(cell, date) else cell
+def outcome_of(result: TurnResult) -> str:
+    """Return right, wrong or declined."""
+    if result.verdict == "right":
+        return "right"
+    return "declined" if result.check == "no query" else "wrong"
 
 
 @contextmanager
@@ -231,22 +202,15 @@ def main(arguments: list[str] | None = None) -> None:
                     " left out",
                     file=sys.stderr,
                 )
-            results = [
-                each
-                for db in dict.fromkeys(q.db for q in asked)
-                if db in files
-                for each in ask([q for q in asked if q.db == db], files[db])
-            ]
-            counts = Counter(outcome for _, outcome, _ in results)
-            print(
-                f"| {name} | {len(results)} | "
-                + " | ".join(str(counts[outcome]) for outcome in OUTCOMES)
-                + " |",
-                flush=True,
-            )
-            for question, outcome, text in results if options.misses else ():
-                if outcome != "right":
-                    print(f"[{outcome}] {question.id}: {question.question}\n    {text}")
+            results = ask(dialogues_of(asked, files))
+            counts = Counter(map(outcome_of, results))
+            cells = [str(counts[outcome]) for outcome in OUTCOMES]
+            print(f"| {name} | {len(results)} | {' | '.join(cells)} |", flush=True)
+            for result in results if options.misses else ():
+                if result.verdict != "right":
+                    told = result.sql or result.text.splitlines()[0]
+                    about = f"[{outcome_of(result)}] {result.dialogue}, turn {result.turn}"
+                    print(f"{about} ({result.check}): {result.question}\n    {told}")
 
 
 if __name__ == "__main__":

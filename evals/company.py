@@ -23,10 +23,11 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langgraph.checkpoint.memory import InMemorySaver
 
-from evals.analyst import HERE, LIMIT, answered_rows, databases, select
-from evals.match import same_tolerant
+from evals.analyst import HERE, LIMIT, databases
 from longtable.analyst.model import BuiltInAnalyst
 from longtable.base.words import fold
+from longtable.evaluation.gold import GoldRunner
+from longtable.evaluation.matching import Rows, difference
 from longtable.graph import Context, Conversation, Database, KnowledgeFolder, build_graph
 from longtable.knowledge.entries import Term
 from longtable.knowledge.glossary import read_glossary
@@ -113,21 +114,22 @@ def outcomes(
         hooks = [KnowledgeFolder(folder)] if folder is not None else []
         graph = build_graph(model=model, database=database, results=results, hooks=hooks)
         app = graph.compile(checkpointer=InMemorySaver())
+        runner = GoldRunner(database)
         for question in questions:
             context = Context(model_limit=LIMIT)
             conversation = Conversation(app, question.id, context=context, results=results)
             answer = conversation.ask(question.question)
-            rows = answered_rows(conversation, answer)
-            ran = [query["sql"] for query in answer.queries if "rows" in query]
-            told = ran[-1] if ran else answer.text.splitlines()[0]
-            yield question, _judged(rows, select(path, question.gold_sql)), told
+            ran = [query for query in answer.queries if "rows" in query]
+            told = ran[-1]["sql"] if ran else answer.text.splitlines()[0]
+            gold = runner.result(question.gold_sql).rows
+            yield question, _judged(ran[-1]["rows"] if ran else None, gold), told
 
 
-def _judged(rows: Sequence[Sequence[Any]] | None, gold: Sequence[Sequence[Any]]) -> str:
+def _judged(rows: Rows | None, gold: Rows) -> str:
     """Return the outcome. The order of rows is not judged: the sets do not say where it counts."""
     if rows is None:
         return "declined"
-    return "right" if same_tolerant(gold, rows, ordered=False) else "wrong"
+    return "wrong" if difference(gold, rows, extra_columns=True) else "right"
 
 
 def counts_of(

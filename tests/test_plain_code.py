@@ -39,6 +39,7 @@ CEILINGS = {
     "checks": Ceilings(0.0, 0.0, 0, 0, 0, 14),
     "modes": Ceilings(0.0, 0.0, 0, 0, 0, 14),
     "knowledge": Ceilings(0.0, 0.0, 0, 0, 0, 14),
+    "evaluation": Ceilings(0.0, 0.0, 0, 0, 0, 14),
 }
 
 

@@ -5,6 +5,7 @@ else.
 import asyncio
 import json
 import re
+import shlex
 import sqlite3
 import subprocess
 import sys
@@ -14,12 +15,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from mcp import Client, StdioServerParameters
 from mcp.types import TextContent
 from openpyxl import Workbook, load_workbook
 
 from longtable.app.demo import ensure_demo
 from longtable.app.settings.run_settings import load_settings
+from longtable.evaluation.formats.question_files import read_questions
 from longtable.graph import CompactionPolicy
 from tests.support.installed import Installed, Server, closure, declared
 from tests.support.model_server import call, open_model_server, say
@@ -123,10 +126,43 @@ def _names(block: str) -> list[str]:
 
 def test_no_block_is_shown_that_no_test_runs() -> None:
     languages = re.findall(r"^```(.*)\n(?:.*\n)*?```$", ALL, re.MULTILINE)
-    assert set(languages) <= {"python", "console", "toml", "text"}
+    assert set(languages) <= {"python", "console", "toml", "text", "yaml"}
     followed = re.findall(r"^```python\n(?:(?!```).*\n)*```\n+```text$", ALL, re.MULTILINE)
     assert languages.count("text") == len(followed)
-    assert languages.count("toml") == 3  # the tests below read them
+    # The tests below read them.
+    assert (languages.count("toml"), languages.count("yaml")) == (4, 1)
+
+
+def test_the_questions_shown_are_read_as_their_comments_say() -> None:
+    [text] = [block for block in blocks("toml") if "[[question]]" in block]
+    found = read_questions(text, "questions.toml", Path("/data"))
+    assert not found.problems
+    assert [dialogue.id for dialogue in found.dialogues][:1] == ["orders-2024"]
+    assert [len(dialogue.turns) for dialogue in found.dialogues] == [1, 1, 1, 2]
+    assert found.bar.interactions == 0.7
+
+
+def test_the_recipe_for_ci_asks_compares_and_leaves_a_report(python: Python) -> None:
+    here = python()
+    [recipe] = map(yaml.safe_load, blocks("yaml"))
+    steps = [step["run"] for step in recipe["jobs"]["evaluate"]["steps"] if "run" in step]
+    [line] = [shlex.split(step)[1:] for step in steps if step.startswith("longtable eval")]
+    gold = "SELECT count(*) FROM orders"
+    (here.folder / "questions.toml").write_text(
+        f'database = "shop.db"\n[[question]]\nask = "How many orders?"\nsql = "{gold}"\n'
+    )
+    with open_model_server() as server:
+        server.script(call("run_sql", sql=gold), say("23."), say("23."))
+        variables = {"OPENAI_API_KEY": "sk-none", "OPENAI_BASE_URL": server.base_url}
+        first = here.longtable(*line[:-2], "--out", "before", **variables)
+        assert first.returncode == 0, first.stderr
+        (here.folder / "main.json").write_text((here.folder / "before/report.json").read_text())
+        second = here.longtable(*line, **variables)
+        assert second.returncode == 0, second.stderr
+    assert "Paid models are asked: 1 turn," in second.stdout
+    [shown] = [step for step in steps if "report.md" in step]
+    report = (here.folder / shown.split()[1]).read_text()
+    assert "- worse: How many orders?, turn 1: How many orders? (right → wrong no query)" in report
 
 
 POLICY = """
@@ -589,6 +625,7 @@ RUN_ELSEWHERE = (
     ".venv/bin/langgraph dev",  # tests/app/test_studio.py
     "longtable knowledge add ",  # tests/app/commands/test_knowledge_cli.py
     "longtable chat --knowledge ",  # likewise
+    "longtable eval questions.toml --",  # tests/app/commands/test_eval_cli.py
 )
 # Wants another Python, and Redis.
 NOT_RUN = ("python3.12 -m venv aegra ", "export DATABASE_URL=", "aegra/bin/aegra serve")

@@ -20,6 +20,8 @@ BASE = {"base"}
 MEMORY = BASE | {"memory"}
 PARSING = "tools.sql.parsing"
 """The parsing door: the one module of tools/ that a guest may use to write SQL."""
+CELLS = "tools.cells"
+"""The JSON form of cells, which events have too: a guest compares rows with theirs."""
 ARROWS = {
     "base": BASE,
     "memory": MEMORY,
@@ -32,6 +34,7 @@ ARROWS = {
     "analyst": MEMORY | {PARSING, "knowledge.material", "analyst"},
     "checks": MEMORY | {"tools", "checks"},
     "modes": {"graph", "base.errors", "modes"},
+    "evaluation": {"graph", "knowledge", "base.errors", PARSING, CELLS, "evaluation"},
 }
 """The rooms, and the modules of other rooms, that each room may import. Guests are found by name:
 only app/ imports them.

@@ -1,0 +1,1 @@
+"""Evaluate models on questions of one's own: `longtable eval`."""

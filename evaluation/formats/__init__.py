@@ -1,0 +1,1 @@
+"""Read questions that other programs and benchmarks wrote."""
