@@ -359,8 +359,9 @@ class Conversation:
         calls, charts, recalls, pins, compactions, material, fallbacks, voices, messages that
         joined, flagged figures, reasoning, the text of each answer as one `token`, and the final
         `answer` or `failed`. Of `context_usage` the count of each answer's own call is kept. An
-        approval or a question is there while it waits; then the query says who decided. Rows come
-        from the result store; if they are gone, `gone` says why.
+        approval or a question is there while it waits; then the query says who decided. Of a
+        model call that failed, only `failed` is kept, in the store, until the turn is answered.
+        Rows come from the result store; if they are gone, `gone` says why.
 
         These events do not last: pieces of text, `model_retry`, `thread_waiting`,
         `context_compaction_skipped`, `messages_retired`, `audit_failed`, `team_turn` and

@@ -5,7 +5,7 @@ Events that last: see `LASTING`. Others are told in a stream alone.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, takewhile
 from typing import Any, cast
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolCall, ToolMessage
@@ -191,7 +191,6 @@ def past_events(turn: KeptTurn) -> list[Event]:
 def _events(turn: KeptTurn) -> Iterator[Event]:
     own = turn.own
     first = turn.first + len(turn.messages) - len(own)
-    answers = {each.tool_call_id: each for each in own if isinstance(each, ToolMessage)}
     last = turn.first + len(turn.messages) - 1
     speaker = ""
     yield from _compactions(turn, range(first))
@@ -202,7 +201,7 @@ def _events(turn: KeptTurn) -> Iterator[Event]:
             voice = str(mark_of(message, VOICE) or "")
             yield from _of_voice(voice, _said(message, voice if voice != speaker else ""))
             speaker = voice
-            yield from _of_voice(voice, _calls(turn, message, answers))
+            yield from _of_voice(voice, _calls(turn, message, own[number - first + 1 :]))
             yield from _closing(turn, message)
         if number < last or turn.answer is None:
             yield from _compactions(turn, range(number, number + 1))
@@ -291,10 +290,12 @@ def _whole_text(message: AIMessage) -> AIMessage:
 # -- calls -----------------------------------------------------------------------------------------
 
 
-def _calls(
-    turn: KeptTurn, message: AIMessage, answers: Mapping[str, ToolMessage]
-) -> Iterator[Event]:
-    """Yield the events of the tool calls of a message that were answered."""
+def _calls(turn: KeptTurn, message: AIMessage, following: Sequence[BaseMessage]) -> Iterator[Event]:
+    """Yield the events of the tool calls of a message that were answered. `following`: the messages
+    after it. Some servers repeat the ids of calls, so only those up to the next answer count.
+    """
+    own = takewhile(lambda each: not isinstance(each, AIMessage), following)
+    answers = {each.tool_call_id: each for each in own if isinstance(each, ToolMessage)}
     calls = [
         (place, call, answers[call["id"] or ""])
         for place, call in enumerate(all_calls(message))
@@ -453,7 +454,7 @@ def _compactions(turn: KeptTurn, lengths: range) -> Iterator[Event]:
 
 def _closing(turn: KeptTurn, message: AIMessage) -> Iterator[Event]:
     """Yield the events that followed a message and its calls: flagged figures and pins."""
-    edits = [edit for edit in turn.edits if edit.get("answer") == message.id]
+    edits = [edit for edit in turn.edits if "answer" in edit and edit["answer"] == message.id]
     for edit in edits:
         if edit["op"] == "flag":
             yield _flag(turn, edit)

@@ -2,7 +2,7 @@
 
 import bisect
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, cast
 
@@ -21,19 +21,21 @@ from longtable.graph.running.past_events import (
     status_of_turn,
 )
 from longtable.graph.thread_state import StoredThreads, waiting_in
+from longtable.graph.transcripts import unfinished_failure
 from longtable.memory.compaction.merging import unmerged
 from longtable.memory.messages.call_reports import REPORT
 from longtable.memory.messages.marks import TABLES, mark_of, marks_of, turn_number
 from longtable.memory.messages.rounds import all_calls
 from longtable.memory.records import Compaction
 from longtable.memory.thread import Edit, Thread
-from longtable.nodes.closing.failures import FAILED
+from longtable.nodes.closing.failures import failed_or_open
 from longtable.nodes.state import UNDER_WAY, State, thread_of, turn_of, values_of
 from longtable.nodes.tooling.audit import AuditEntry
 from longtable.nodes.tooling.tool_jobs import answer_json
 from longtable.store.damage import readable
 from longtable.store.records.retired import DAMAGED, key_of, page
 from longtable.store.records.retired_store import StoreArchive
+from longtable.store.storage_errors import storage_errors
 from longtable.tools.cells import json_rows
 
 if TYPE_CHECKING:
@@ -61,6 +63,7 @@ class PastTurn:
     """The turn's lasting events, as `Conversation.turns` lists them."""
 
 
+@storage_errors()
 def past_turns(
     threads: StoredThreads,
     thread_id: str,
@@ -154,9 +157,14 @@ class _Reader:
             voice = record.get("voice")
             event = {**one.event, "voice": voice} if voice else one.event
             waiting.append(cast("Event", event))
-        is_open = status in UNDER_WAY or status == FAILED or bool(waiting)
-        shown = "running" if status in UNDER_WAY else status
-        return KeptTurn(**{**vars(turn), "status": shown, "is_open": is_open, "waiting": waiting})
+        is_open = failed_or_open(record) or bool(waiting)
+        return replace(
+            turn,
+            status="running" if status in UNDER_WAY else status,
+            is_open=is_open,
+            waiting=waiting,
+            edits=[*turn.edits, *unfinished_failure(self.threads, self.thread_id, record)],
+        )
 
     def _first_of(self, thread: Thread, turn: int) -> int:
         """Return the number of the first message whose turn is at least `turn`. Messages stand in

@@ -18,7 +18,7 @@ from longtable.base.errors import ConfigError, ThreadBusyError, TooManyTurnsErro
 from longtable.base.events import Event
 from longtable.graph.conversation import Conversation
 from longtable.graph.running.past_events import MOST_ROWS
-from longtable.nodes.telemetry import log_cause
+from longtable.nodes.telemetry import log_failure
 
 PIECES = ("token", "reasoning")
 """Events that are pieces of a text. Neighbours are kept as one."""
@@ -215,7 +215,7 @@ class RunningTurns:
         error = None if task.cancelled() else task.exception()
         if log.accepted.done():
             if error is not None:  # readers were told by the event `failed`
-                log_cause("turn_failed", cast("Exception", error))
+                log_failure("turn_failed", cast("Exception", error))
         elif error is None:
             log.accepted.set_result(None)
         else:
