@@ -1,5 +1,5 @@
 """The command line: its options, how commands run and report errors, and the commands `ask`,
-`chat`, `mcp`, `init`, `config` and `demo`.
+`chat`, `web`, `mcp`, `init`, `config` and `demo`.
 
 Modules that take long to import are imported inside the commands.
 """
@@ -243,6 +243,37 @@ def mcp(options: RunOptions) -> None:
                 "standard output carries the MCP protocol and nothing else: leave --json out"
             )
         serve(settings, demo_progress)
+
+
+@app.command()
+@with_options
+def web(
+    options: RunOptions,
+    host: Annotated[str | None, option("LONGTABLE_WEB_HOST")] = None,
+    port: Annotated[str | None, option("LONGTABLE_WEB_PORT")] = None,
+) -> None:
+    """Serve a chat in the browser over the same settings, threads and walls as the command line."""
+    with running({**options, "host": host, "port": port}) as (settings, screen):
+        from longtable.app.console.screen import demo_progress
+        from longtable.app.pages.page_server import (
+            LOOPBACK,
+            PORT,
+            guard_rules,
+            listening_socket,
+            serve_pages,
+        )
+
+        table = settings.web
+        listens_at = PORT if table.port is None else table.port
+        listener = listening_socket(table.host or LOOPBACK, listens_at)
+        local = not guard_rules(settings).knows_people
+        key = "web_ready_local" if local else "web_ready"
+        serve_pages(
+            settings,
+            demo_progress,
+            listener,
+            ready=lambda address: screen.note(key, address=address),
+        )
 
 
 @app.command()

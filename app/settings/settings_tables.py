@@ -274,6 +274,17 @@ class FallbacksTable(Table):
     base_url: BaseUrl | None = None
 
 
+class WebTable(Table):
+    """The chat in the browser."""
+
+    host: Text | None = None
+    port: Annotated[int, Field(ge=0, le=65_535)] | None = None
+    hosts: list[Text] = []
+    owner_header: Text | None = None
+    proxies: list[Text] = []
+    upload_megabytes: Annotated[int, Field(ge=1, le=10_000)] | None = None
+
+
 class PersonaTable(Table):
     """One persona of the team."""
 
@@ -348,6 +359,7 @@ class SettingsTables(Table):
     limits: LimitsTable = LimitsTable()
     rate_limit: RateLimitTable | None = None
     fallbacks: FallbacksTable = FallbacksTable()
+    web: WebTable = WebTable()
     team: TeamTable = TeamTable()
     models: Annotated[
         dict[Text, NamedModelTable], Field(description="By a name of the operator's.")
@@ -369,6 +381,7 @@ TABLES: Mapping[str, type[Table]] = {
     "limits": LimitsTable,
     "rate_limit": RateLimitTable,
     "fallbacks": FallbacksTable,
+    "web": WebTable,
     "team": TeamTable,
     "models": NamedModelTable,
     "prices": PriceTable,
@@ -427,8 +440,10 @@ the same name.
 
 
 def option_of(variable: str) -> str:
-    """Return the Python name of the option that sets the same key as an environment variable."""
-    return variable.removeprefix("LONGTABLE_").lower()
+    """Return the Python name of the option that sets the same key as an environment variable. The
+    options of `longtable web` have no prefix of their own.
+    """
+    return variable.removeprefix("LONGTABLE_").removeprefix("WEB_").lower()
 
 
 # -- the team --------------------------------------------------------------------------------------

@@ -488,7 +488,7 @@ def test_of_all_keys_it_may_set_only_those_that_are_listed(home: Path) -> None:
     refused = {
         key
         for key in everything
-        if key.startswith(("store.", "fallbacks.", "rate_limit.", "knowledge."))
+        if key.startswith(("store.", "fallbacks.", "rate_limit.", "knowledge.", "web."))
         or "base_url" in key
         or key == "policy.file"
     }

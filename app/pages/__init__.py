@@ -1,0 +1,1 @@
+"""The web chat: `longtable web`."""

@@ -1,0 +1,197 @@
+"""How handlers of pages are run and answered: forms are read, errors become a sentence, and a turn
+that a handler asks for is started.
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
+
+from starlette.datastructures import FormData
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+
+from longtable.app.pages.page_site import LiveTurn, PageRequest, ShownTurn, Site, live_turn
+from longtable.app.pages.page_words import page_word, preferred_language
+from longtable.app.pages.part_html import templates
+from longtable.app.pages.turn_html import partial_html
+from longtable.app.server.requests import status_of
+from longtable.base.concurrency import in_thread
+from longtable.base.errors import LongtableError, ThreadNotFoundError
+from longtable.base.events import Event
+from longtable.graph.conversation import Conversation
+
+MOST_FIELDS = 200
+MOST_FIELD_BYTES = 2_000_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Begin:
+    """What a handler returns to start a turn. `id` is that of the question's message; `before` are
+    the events that the turn had already.
+    """
+
+    conversation: Conversation
+    id: str
+    shown: str
+    """The question, as the page shows it."""
+    question: str | None = None
+    answer: Any = None
+    waiting_id: str | None = None
+    before: Sequence[Event] = ()
+    is_new: bool = False
+    """Whether the turn is a new one, not a turn that goes on."""
+    on_refused: Callable[[], None] | None = None
+    """Called if the turn was not accepted, to take back what was changed for it."""
+
+
+@dataclass(frozen=True)
+class Stop:
+    """What a handler returns to interrupt the turn of a thread."""
+
+    thread_id: str
+
+
+Handler = Callable[[PageRequest], Response | Begin | Stop]
+
+
+def page_html(name: str, request: PageRequest, **values: object) -> str:
+    """Return a page from the template of that name."""
+    common = {
+        "language": request.language,
+        "token": request.http.state.token,
+        "path": address_of,
+    }
+    return templates().get_template(name).render({**common, **values})
+
+
+def page_response(
+    name: str, request: PageRequest, *, status: int = 200, **values: object
+) -> HTMLResponse:
+    """Return a page as the answer to a request."""
+    return HTMLResponse(page_html(name, request, **values), status)
+
+
+def address_of(thread_id: str) -> str:
+    """Return the address of a thread."""
+    return f"/threads/{quote(thread_id, safe='')}"
+
+
+def turn_article(request: PageRequest, turn: ShownTurn) -> str:
+    """Return a whole turn: the question, the answer, and what can be done with it."""
+    return page_html("turn.html", request, turn=turn, thread_id=request.thread_id)
+
+
+def toast(key: str, language: str, *, status: int = 200, **values: object) -> HTMLResponse:
+    """Return an answer that shows one sentence for a moment, and changes nothing else."""
+    return said(page_word(key, language, **values), status=status)
+
+
+def said(text: str, *, status: int = 200) -> HTMLResponse:
+    """Return an answer that shows a text for a moment."""
+    html = templates().from_string("<p>{{ text }}</p>").render(text=text)
+    return HTMLResponse(partial_html("toast", "innerHTML", html), status)
+
+
+def redirect(address: str) -> Response:
+    """Return an answer after which the page goes to another address."""
+    return Response(status_code=204, headers={"HX-Redirect": address})
+
+
+def error_page(request: PageRequest, error: LongtableError) -> Response:
+    """Return an error as a sentence: for a moment if a part of a page asked, else as a page."""
+    status = status_of(error)
+    text = error.user_text(request.language)
+    if isinstance(error, ThreadNotFoundError):
+        text = page_word("not_found", request.language)
+    if request.http.headers.get("hx-request"):
+        return said(text, status=status)
+    return page_response("message.html", request, status=status, text=text)
+
+
+def routed(site: Site, handler: Handler) -> Callable[[Request], Awaitable[Response]]:
+    """Return a route that runs a handler in a worker thread, and starts or stops the turn that it
+    asks for.
+    """
+
+    async def route(http: Request) -> Response:
+        language = preferred_language(http.headers.get("accept-language", ""))
+        form = FormData()
+        if http.method == "POST":
+            form = await http.form(
+                max_files=1, max_fields=MOST_FIELDS, max_part_size=MOST_FIELD_BYTES
+            )
+        request = PageRequest(http, site, http.state.owner, language, form)
+        try:
+            answer = await in_thread(handler, request)
+            if isinstance(answer, Begin):
+                answer = await _begun(request, answer)
+            elif isinstance(answer, Stop):
+                await site.running.stop(answer.thread_id)
+                answer = toast("stopped", language)
+        except LongtableError as error:
+            answer = error_page(request, error)
+        finally:
+            await form.close()
+        return answer
+
+    return route
+
+
+async def _begun(request: PageRequest, begin: Begin) -> Response:
+    """Start a turn, and return the HTML that follows it. A question that joins a turn that runs
+    shows itself there.
+    """
+    site = request.site
+    thread_id = begin.conversation.thread_id
+    joins = site.running.running(thread_id)
+    if joins and not site.is_running(thread_id, request.owner):
+        raise ThreadNotFoundError(thread_id)
+    before = site.live.get(thread_id)
+    live = LiveTurn(request.owner, begin.id, begin.shown, begin.before)
+    if not joins:
+        site.live[thread_id] = live
+    try:
+        await site.running.start(
+            begin.conversation,
+            begin.question,
+            id=begin.id if begin.is_new else None,
+            answer=begin.answer,
+            waiting_id=begin.waiting_id,
+        )
+    except BaseException:
+        if not joins:
+            _restore(site, thread_id, before)
+        if begin.on_refused is not None:
+            await in_thread(begin.on_refused)
+        raise
+    if joins:
+        return Response(status_code=204)
+    shown = live_turn(live, thread_id, request.language)
+    article = await in_thread(turn_article, request, shown)
+    stop = page_html("stop.html", request, thread_id=thread_id)
+    html = article + partial_html("stop", "innerHTML", stop) + partial_html("empty", "delete", "")
+    address = {"HX-Push-Url": address_of(thread_id)} if begin.is_new else {}
+    return HTMLResponse(html, headers=address)
+
+
+def _restore(site: Site, thread_id: str, live: LiveTurn | None) -> None:
+    if live is None:
+        site.live.pop(thread_id, None)
+    else:
+        site.live[thread_id] = live
+
+
+async def http_error(http: Request, error: Exception) -> Response:
+    """Return the page for an address that leads nowhere, and for a form that cannot be read."""
+    assert isinstance(error, HTTPException)
+    language = preferred_language(http.headers.get("accept-language", ""))
+    key = "not_found" if error.status_code == 404 else "bad_request"
+    state = http.scope.setdefault("state", {})
+    state.setdefault("token", "")
+    request = PageRequest(http, http.app.state.site, None, language, FormData())
+    text = page_word(key, language)
+    if http.headers.get("hx-request"):
+        return said(text, status=error.status_code)
+    return page_response("message.html", request, status=error.status_code, text=text)

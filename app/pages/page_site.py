@@ -1,0 +1,198 @@
+"""What all pages of one server share: the open session, the running turns, and who asks."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from starlette.datastructures import FormData
+from starlette.requests import Request
+
+from longtable.app.pages.part_html import TurnPlace
+from longtable.app.pages.turn_html import body_html
+from longtable.app.session import Session
+from longtable.base.errors import ThreadNotFoundError
+from longtable.base.events import Event
+from longtable.graph.conversation import Conversation
+from longtable.graph.running.past_turns import PastTurn
+from longtable.graph.running.running_turns import RunningTurns
+from longtable.graph.thread_state import StoredThreads, threads_in
+from longtable.graph.transcripts import find_thread
+
+PAST_TURNS = 20
+"""Turns that a page shows at first, and more of them at a time."""
+OPEN = ("approval_requested", "input_requested", "failed", "answer", "unsupported_numbers")
+"""Events of a turn's end, which a turn that goes on has no more."""
+
+
+@dataclass(frozen=True)
+class LiveTurn:
+    """A turn that runs here: its owner, its question, and what it had before it was continued."""
+
+    owner: str | None
+    id: str
+    """Id of the question's message."""
+    question: str
+    before: Sequence[Event] = ()
+
+
+@dataclass
+class Site:
+    """The parts of one server of pages. `session` is open as long as the server runs."""
+
+    session: Session
+    running: RunningTurns = field(default_factory=RunningTurns)
+    live: dict[str, LiveTurn] = field(default_factory=dict)
+    """By thread. An entry stays after its turn, until the next one."""
+    upload_megabytes: int = 100
+    project: str | None = None
+
+    def threads(self) -> StoredThreads:
+        """Return the threads of the store."""
+        return threads_in(self.session.persistence)
+
+    def conversation(self, thread_id: str, owner: str | None, **changes: Any) -> Conversation:
+        """Return the conversation of a thread. `changes` are fields of its context."""
+        ours = self.session.conversation
+        conversation = Conversation(
+            ours.graph,
+            thread_id,
+            context=ours.context.replace(channel="web", owner=owner, **changes),
+            when_busy="steer",
+            results=ours.results,
+            archive=ours.archive,
+        )
+        conversation.knowledge = ours.knowledge
+        return conversation
+
+    def is_running(self, thread_id: str, owner: str | None) -> bool:
+        """Return whether a turn of the thread runs here, and is the owner's."""
+        live = self.live.get(thread_id)
+        return live is not None and live.owner == owner and self.running.running(thread_id)
+
+
+@dataclass(frozen=True)
+class PageRequest:
+    """One request to a page: who asks, in which language, and what a form sent."""
+
+    http: Request
+    site: Site
+    owner: str | None
+    language: str
+    form: FormData
+
+    @property
+    def thread_id(self) -> str:
+        """Return the id of the thread in the address."""
+        return str(self.http.path_params["thread_id"])
+
+    def conversation(self, **changes: Any) -> Conversation:
+        """Return the conversation of the thread in the address, which need not exist yet. Its
+        methods raise `ThreadNotFoundError` for a thread of somebody else.
+        """
+        return self.site.conversation(self.thread_id, self.owner, **changes)
+
+    def stored(self, **changes: Any) -> Conversation:
+        """Return the conversation of a thread that exists. Raises `ThreadNotFoundError`."""
+        if not self.is_running:
+            find_thread(self.site.threads(), self.thread_id, self.owner)
+        return self.conversation(**changes)
+
+    @property
+    def is_running(self) -> bool:
+        """Return whether a turn of the thread runs here, and is the owner's."""
+        return self.site.is_running(self.thread_id, self.owner)
+
+    def field(self, name: str) -> str:
+        """Return a field of the form or of the address as text, "" if it was not sent."""
+        value = self.form.get(name, self.http.query_params.get(name, ""))
+        return value if isinstance(value, str) else ""
+
+    def number(self, name: str, default: int) -> int:
+        """Return a whole number that was sent, `default` if it was not, or is none."""
+        text = self.field(name)
+        sign = -1 if text.startswith("-") else 1
+        digits = text.removeprefix("-")
+        is_number = digits.isascii() and digits.isdecimal() and len(digits) < 10
+        return sign * int(digits) if is_number else default
+
+
+@dataclass(frozen=True)
+class ShownTurn:
+    """A turn as a page shows it."""
+
+    key: str
+    question: str
+    number: int
+    time: str
+    excluded: bool
+    body: str
+    runs: bool
+    interrupted: bool
+    last: bool = False
+
+
+def shown_turn(turn: PastTurn, thread_id: str, language: str) -> ShownTurn:
+    """Return a past turn as a page shows it. Pure."""
+    key = key_of(turn.id or str(turn.number))
+    return ShownTurn(
+        key=key,
+        question=turn.question,
+        number=turn.number,
+        time=turn.time,
+        excluded=turn.excluded,
+        body=body_html(turn.events, TurnPlace(thread_id, key, language)),
+        runs=False,
+        interrupted=turn.status in ("running", "") and not turn.excluded,
+    )
+
+
+def live_turn(live: LiveTurn, thread_id: str, language: str) -> ShownTurn:
+    """Return a turn that runs as a page shows it: what it had before, and an element that follows
+    it. Pure.
+    """
+    key = key_of(live.id)
+    before = body_html(live.before, TurnPlace(thread_id, f"{key}b", language))
+    return ShownTurn(
+        key=key,
+        question=live.question,
+        number=0,
+        time="",
+        excluded=False,
+        body=before,
+        runs=True,
+        interrupted=False,
+    )
+
+
+def key_of(text: str) -> str:
+    """Return a turn's key in ids of the page: letters and digits of the message's id."""
+    return "t" + "".join(letter for letter in text if letter.isascii() and letter.isalnum())[:40]
+
+
+def turns_page(request: PageRequest, *, before: int | None = None) -> tuple[list[ShownTurn], int]:
+    """Return the newest turns of a thread, or those before a number, and the number of the first
+    turn that is shown (1 if there are no earlier ones). Raises `ThreadNotFoundError`.
+    """
+    thread_id = request.thread_id
+    live = request.site.live[thread_id] if request.is_running and before is None else None
+    start = -PAST_TURNS if before is None else max(1, before - PAST_TURNS)
+    limit = None if before is None else max(0, before - start)
+    past: list[PastTurn] = []
+    try:
+        past = request.conversation().turns(start=start, limit=limit)
+    except ThreadNotFoundError:
+        if live is None:
+            raise
+    if live is not None and past and past[-1].id == live.id:
+        past = past[:-1]
+    shown = [shown_turn(turn, thread_id, request.language) for turn in past]
+    if live is not None:
+        shown.append(live_turn(live, thread_id, request.language))
+    if shown and before is None:
+        shown[-1] = replace(shown[-1], last=True)
+    return shown, past[0].number if past else 1
+
+
+def unfinished(events: Sequence[Event]) -> list[Event]:
+    """Return the events of a turn without those of its end, for a turn that goes on."""
+    return [event for event in events if event["type"] not in OPEN]

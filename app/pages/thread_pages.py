@@ -1,0 +1,197 @@
+"""The pages of threads: the list, one conversation, and what can be done with it as a whole."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, cast
+
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+
+from longtable.app.pages.page_routes import (
+    address_of,
+    page_html,
+    page_response,
+    redirect,
+    said,
+    turn_article,
+)
+from longtable.app.pages.page_site import PageRequest, ShownTurn, turns_page
+from longtable.app.pages.page_words import page_word
+from longtable.app.pages.part_html import templates
+from longtable.app.pages.turn_html import partial_html
+from longtable.app.server.requests import file_headers
+from longtable.app.server.thread_routes import FORMS
+from longtable.app.settings.run_settings import check_thread_id, new_thread_id
+from longtable.base.errors import ConfigError, ThreadNotFoundError
+from longtable.graph.thread_list import (
+    MOST_THREADS,
+    ThreadInfo,
+    list_projects,
+    list_threads,
+    search_threads,
+)
+from longtable.store.records.thread_index import title_of
+from longtable.tools.catalog import Catalog, Table
+
+if TYPE_CHECKING:
+    from longtable.graph.export.thread_file import Form
+
+MOST_LISTED = 60
+"""Threads in the list at first, and more of them at a time."""
+
+
+def index(_: PageRequest) -> Response:
+    """Go to a new conversation."""
+    return RedirectResponse(address_of(new_thread_id()), 303)
+
+
+def thread_page(request: PageRequest) -> Response:
+    """Show a conversation. One that does not exist yet is empty; it begins with its question."""
+    thread_id = request.thread_id
+    check_thread_id(thread_id)
+    shown: list[ShownTurn] = []
+    first = 1
+    is_new = False
+    try:
+        shown, first = turns_page(request)
+    except ThreadNotFoundError:
+        is_new = True
+    if shown:
+        questions: list[str] = []
+    else:
+        catalog = request.site.session.database.catalog()
+        questions = schema_questions(catalog, request.language)
+    return page_response(
+        "page.html",
+        request,
+        thread_id=thread_id,
+        turns=shown,
+        first=first,
+        runs=bool(shown) and shown[-1].runs,
+        title="" if is_new else _title(request, shown),
+        examples=questions,
+        site=request.site,
+        threads=listing(request),
+    )
+
+
+def _title(request: PageRequest, shown: Sequence[ShownTurn]) -> str:
+    """Return the title of a thread. Until its first turn is stored, it is that of its question."""
+    infos = list_threads(request.site.session.persistence, owner=request.owner, limit=MOST_THREADS)
+    titles = [info.title for info in infos if info.thread_id == request.thread_id]
+    return titles[0] if titles else title_of(shown[0].question if shown else "")
+
+
+def earlier(request: PageRequest) -> Response:
+    """Return the turns before a number, to stand above those that a page has."""
+    shown, first = turns_page(request, before=max(1, request.number("before", 1)))
+    articles = "".join(turn_article(request, turn) for turn in shown)
+    button = page_html("earlier.html", request, thread_id=request.thread_id, first=first)
+    return HTMLResponse(button + articles)
+
+
+def thread_list(request: PageRequest) -> Response:
+    """Return the list of threads: all, or those in which words were found."""
+    return HTMLResponse(listing(request))
+
+
+def listing(request: PageRequest) -> str:
+    """Return the list of the person's threads as HTML, the newest first."""
+    persistence = request.site.session.persistence
+    words = request.field("q").strip()[:200]
+    limit = min(MOST_THREADS, max(MOST_LISTED, request.number("limit", MOST_LISTED)))
+    project = request.field("project") or request.site.project
+    infos = list_threads(
+        persistence, owner=request.owner, limit=limit + 1, text=words, project=project or None
+    )
+    lines = [(info.thread_id, info.title, "", _day(info)) for info in infos[:limit]]
+    if words:
+        hits = search_threads(persistence, words, owner=request.owner, limit=20)
+        named = {line[0] for line in lines}
+        lines += [
+            (hit.thread_id, hit.title, hit.excerpt, "")
+            for hit in hits
+            if hit.thread_id not in named
+        ]
+    projects = [each.project for each in list_projects(persistence, owner=request.owner)]
+    return page_html(
+        "threads.html",
+        request,
+        lines=lines,
+        current=request.http.path_params.get("thread_id") or request.field("current"),
+        more=limit + MOST_LISTED if len(infos) > limit else 0,
+        words=words,
+        project=project or "",
+        projects=[name for name in projects if name],
+    )
+
+
+def _day(info: ThreadInfo) -> str:
+    return info.updated[:10]
+
+
+def rename_form(request: PageRequest) -> Response:
+    """Show the title to change."""
+    request.stored()
+    title = _title(request, ())
+    return page_response("rename.html", request, thread_id=request.thread_id, title=title)
+
+
+def rename(request: PageRequest) -> Response:
+    """Give the thread another title."""
+    title = request.stored().rename(request.field("title"))
+    answer = said(title)
+    html = templates().from_string("{{ title }}").render(title=title)
+    changed = partial_html("title", "innerHTML", html).encode()
+    return HTMLResponse(bytes(answer.body) + changed, headers={"HX-Trigger": "changed"})
+
+
+def fork(request: PageRequest) -> Response:
+    """Begin a new thread with the turns up to a number, or with all."""
+    forked = request.stored().fork(request.number("turn", 0) or None, thread_id=new_thread_id())
+    return redirect(address_of(forked.thread_id))
+
+
+def delete(request: PageRequest) -> Response:
+    """Delete a thread with all that is stored of it."""
+    request.stored().delete()
+    request.site.live.pop(request.thread_id, None)
+    return redirect("/")
+
+
+def export(request: PageRequest) -> Response:
+    """Return the whole thread as a file."""
+    form = request.http.query_params.get("form", "html")
+    if form not in FORMS:
+        raise ConfigError(f"form= is {' | '.join(FORMS)}, found {form[:40]!r}")
+    text = request.stored(language=request.language).export(cast("Form", form))
+    media, ending = FORMS[form]
+    headers = {
+        **file_headers(f"{request.thread_id}.{ending}"),
+        "Content-Security-Policy": "default-src 'none'; sandbox",
+    }
+    body = text.encode("utf-8", "replace")
+    return Response(body, media_type=f"{media}; charset=utf-8", headers=headers)
+
+
+# -- questions of an empty thread ------------------------------------------------------------------
+
+
+def schema_questions(catalog: Catalog, language: str) -> list[str]:
+    """Return up to three questions about the largest tables of a schema. Pure."""
+    tables = [table for table in catalog.tables if table.kind == "table"] or list(catalog.tables)
+    by_width = sorted(tables, key=lambda table: -len(table.columns))
+    questions = [_question(table, place, language) for place, table in enumerate(by_width[:3])]
+    return [question for question in questions if question]
+
+
+def _question(table: Table, place: int, language: str) -> str:
+    name = table.bare_name.replace("_", " ")
+    texts = [column.name for column in table.columns if _is_text(column.type)]
+    group = next((name for name in texts if "id" not in name.casefold()), "")
+    if place == 0 and group:
+        asked = group.replace("_", " ")
+        return page_word("ask_per", language, table=name, column=asked)
+    return page_word("ask_count", language, table=name)
+
+
+def _is_text(kind: str) -> bool:
+    return any(word in kind.upper() for word in ("CHAR", "TEXT", "STRING"))
