@@ -244,7 +244,7 @@ def _said(message: AIMessage, new_voice: str) -> Iterator[Event]:
     if "usage" in report:
         yield cast("ContextUsage", {"type": "context_usage", **report["usage"]})
     if new_voice:
-        name = message.name or ""
+        name = message.name or new_voice.capitalize()
         color = report.get("color", "")
         yield VoiceStarted(type="voice_started", voice=new_voice, name=name, color=color)
     if "material" in report:
