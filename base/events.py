@@ -283,7 +283,9 @@ class QueryFinished(TypedDict):
     decision: NotRequired[Literal["approve", "edit", "reject"]]
     """What a person decided on the query. Absent if nobody was asked."""
     decided_by: NotRequired[str]
-    """Who decided: the `by` of the decision, or else the owner of the run; "" if neither is set."""
+    """Who decided: the owner of the run if a server authenticated the person, or else the `by` of
+    the decision, or else the owner of the run; "" if none is set.
+    """
     gone: NotRequired[str]
     """Of a past turn: why `rows` lacks rows that the result had."""
     not_kept: NotRequired[str]

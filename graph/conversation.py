@@ -247,7 +247,8 @@ class Conversation:
         or the answer to a question that a tool asked by `interrupt`. It answers the question
         `waiting_id`; without an id, the first one. A decision is `{"type": "approve"}`, `{"type":
         "reject", "message": "why"}` or `{"type": "edit", "edited_action": {"name": "run_sql",
-        "args": {"sql": "..."}}}`. Without an answer the questions are asked again.
+        "args": {"sql": "..."}}}`. It may name who decided, as `"by"`. Without an answer the
+        questions are asked again.
 
         Raises `WrongDecisionError` or `NothingAskedError` if the answer does not fit; then nothing
         has changed.

@@ -126,8 +126,15 @@ class Approve:
         answer = interrupt(request, response_schema=_fitting(actions))
         decided = decisions_of(answer, actions)
         for decision in decided:
-            decision.setdefault("by", now.context.owner or "")
+            decision["by"] = _authenticated(now) or decision.get("by") or now.context.owner or ""
         return {"turn": {**turn, "approval": {"asked": calls, "decided": decided}}}
+
+
+def _authenticated(now: Now) -> str:
+    """Return the owner of the run if a server has authenticated the person, otherwise ""."""
+    server = now.runtime.server_info
+    known = server is not None and server.user is not None and server.user.is_authenticated
+    return (now.context.owner or "") if known else ""
 
 
 def _fitting(actions: Sequence[ActionRequest]) -> type[Any]:

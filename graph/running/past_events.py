@@ -244,7 +244,7 @@ def _said(message: AIMessage, new_voice: str) -> Iterator[Event]:
     if "usage" in report:
         yield cast("ContextUsage", {"type": "context_usage", **report["usage"]})
     if new_voice:
-        name = message.name or ""
+        name = message.name or new_voice.capitalize()
         color = report.get("color", "")
         yield VoiceStarted(type="voice_started", voice=new_voice, name=name, color=color)
     if "material" in report:
@@ -321,6 +321,17 @@ def _is_query(answer: ToolMessage) -> bool:
     return answer.name == RUN_SQL
 
 
+def has_result(answer: BaseMessage) -> bool:
+    """Return whether a tool message answers a query that gave a result. Messages of version 0.1.0
+    have no mark that says so.
+    """
+    if TABLES in marks_of(answer):
+        return True
+    if not isinstance(answer, ToolMessage) or answer.status == "error" or answer.name != RUN_SQL:
+        return False
+    return "columns" in answer_json(answer)
+
+
 def _started(call: ToolCall, answer: ToolMessage) -> Event:
     args = _args(call, answer)
     name = call["name"]
@@ -343,7 +354,7 @@ def _ended(
     if kind_of(answer) == RECALLED and answer.status != "error":
         yield recall_event(str(args.get("query", "")), answered(answer.text), via="tool")
     known = {**_end_of_call(call, answer, entry), **_error(answer, content)}
-    if TABLES in marks_of(answer):
+    if has_result(answer):
         yield cast(
             "Event", {**known, "type": "query_finished", **_result(answer, content, results)}
         )

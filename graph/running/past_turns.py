@@ -17,6 +17,7 @@ from longtable.graph.running.past_events import (
     MOST_ROWS,
     KeptTurn,
     PastResult,
+    has_result,
     past_events,
     status_of_turn,
 )
@@ -24,7 +25,7 @@ from longtable.graph.thread_state import StoredThreads, waiting_in
 from longtable.graph.transcripts import unfinished_failure
 from longtable.memory.compaction.merging import unmerged
 from longtable.memory.messages.call_reports import REPORT
-from longtable.memory.messages.marks import TABLES, mark_of, marks_of, turn_number
+from longtable.memory.messages.marks import mark_of, marks_of, turn_number
 from longtable.memory.messages.rounds import all_calls
 from longtable.memory.records import Compaction
 from longtable.memory.thread import Edit, Thread
@@ -54,8 +55,9 @@ class PastTurn:
     time: str
     """When the message was accepted, in ISO 8601."""
     status: str
-    """How the turn ended: the status of its answer, or the code of its failure. It is "running" if
-    the turn was interrupted and can be resumed, and "" if it was left without an answer.
+    """How the turn ended: the status of its answer, or the code of its failure. It is "running"
+    while the turn runs, and if it was interrupted and can be resumed. It is "" if the turn was left
+    without an answer.
     """
     excluded: bool
     """Whether the question is excluded from calls."""
@@ -209,7 +211,7 @@ class _Reader:
         handles = [
             str(answer_json(message).get("handle") or "")
             for message in messages
-            if isinstance(message, ToolMessage) and TABLES in marks_of(message)
+            if isinstance(message, ToolMessage) and has_result(message)
         ]
         found = {handle: self._result(handle) for handle in handles if handle}
         return {handle: result for handle, result in found.items() if result is not None}

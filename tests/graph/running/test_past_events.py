@@ -15,7 +15,7 @@ from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
 from longtable.base.errors import ProviderUnavailableError
 from longtable.base.events import Event
-from longtable.graph import import_thread
+from longtable.graph import FreeChat, Mode, Persona, Scene, Team, import_thread
 from longtable.graph.running.past_events import (
     LASTING,
     MOST_ROWS,
@@ -191,6 +191,41 @@ def team(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FullTalk]:
 def test_past_turns_have_the_events_that_were_streamed(talked: FullTalk, team: FullTalk) -> None:
     assert_same(talked, talked.conversation.turns())
     assert_same(team, team.conversation.turns())
+
+
+def test_voices_that_were_asked_at_the_same_time_stand_one_after_the_other(tmp_path: Path) -> None:
+    make_database(tmp_path)
+    personas = [Persona(name, f"You are {name}.", color="green") for name in ("ada", "bob")]
+    with opened(tmp_path, team=Team(*personas, mode=FreeChat())) as talk:
+        talk.ask("Hello both.", "Hello there", "Hello there")
+        assert_same(talk, talk.conversation.turns())
+        assert [each["type"] for each in talk.told[1]].count("voice_started") == 2
+
+
+class OneSpeaks(Mode):
+    """The first persona answers, and then the round is over."""
+
+    name = "one_speaks"
+
+    def speakers(self, scene: Scene) -> list[str]:
+        return list(scene.names)[:1]
+
+    def close(self, scene: Scene) -> str:
+        return f"Round {scene.turn} is over."
+
+
+def test_what_the_mode_says_at_the_end_is_a_voice_of_its_own(tmp_path: Path) -> None:
+    make_database(tmp_path)
+    personas = [Persona(name, f"You are {name}.", color="green") for name in ("ada", "bob")]
+    with opened(tmp_path, team=Team(*personas, mode=OneSpeaks())) as talk:
+        talk.ask("Hello.", "Hello there")
+        assert_same(talk, talk.conversation.turns())
+        (turn,) = talk.conversation.turns()
+        assert turn.events[-2] == {
+            "type": "token",
+            "text": "Round 1 is over.",
+            "voice": "narrator",
+        }
 
 
 def test_every_lasting_type_is_told_here_with_its_fields(talked: FullTalk, team: FullTalk) -> None:
