@@ -12,10 +12,13 @@ comma := ,
 MORE := $(subst $() ,,$(EXTRAS))
 CHAT := $(VENV)/.demo$(addprefix -,$(MORE))
 
-.PHONY: chat demo test lint docs eval bench notebook clean
+.PHONY: chat web demo test lint docs eval bench notebook clean
 
 chat: $(CHAT)
 	@$(ENV) exec $(BIN)/longtable chat
+
+web: $(VENV)/.web
+	@$(ENV) exec $(BIN)/longtable web
 
 demo: $(CHAT)
 	@$(BIN)/longtable demo
@@ -55,10 +58,15 @@ $(CHAT): pyproject.toml | $(BIN)/python
 	@$(BIN)/python -m pip install --quiet --editable '.[$(BASIC)$(addprefix $(comma),$(MORE))]'
 	@touch $@
 
+$(VENV)/.web: pyproject.toml | $(BIN)/python
+	@echo "Installing longtable, the extras $(BASIC)$(comma)web into $(VENV) ..." >&2
+	@$(BIN)/python -m pip install --quiet --editable '.[$(BASIC)$(comma)web]'
+	@touch $@
+
 $(VENV)/.dev: pyproject.toml | $(BIN)/python
 	@echo "Installing what development needs into $(VENV) ..." >&2
 	@$(BIN)/python -m pip install --quiet --editable '.[dev]'
-	@touch $@ $(VENV)/.demo
+	@touch $@ $(VENV)/.demo $(VENV)/.web
 
 $(BIN)/python:
 	@command -v $(PYTHON) >/dev/null || { echo "longtable needs Python 3.11 or newer; there is no $(PYTHON). Try: make PYTHON=/path/to/python3.11" >&2; exit 1; }

@@ -258,7 +258,6 @@ def web(
         from longtable.app.pages.page_server import (
             LOOPBACK,
             PORT,
-            guard_rules,
             listening_socket,
             serve_pages,
         )
@@ -266,13 +265,11 @@ def web(
         table = settings.web
         listens_at = PORT if table.port is None else table.port
         listener = listening_socket(table.host or LOOPBACK, listens_at)
-        local = not guard_rules(settings).knows_people
-        key = "web_ready_local" if local else "web_ready"
         serve_pages(
             settings,
             demo_progress,
             listener,
-            ready=lambda address: screen.note(key, address=address),
+            ready=lambda key, address: screen.note(key, address=address),
         )
 
 

@@ -21,6 +21,7 @@ from mcp.types import TextContent
 from openpyxl import Workbook, load_workbook
 
 from longtable.app.demo import ensure_demo
+from longtable.app.pages.page_server import guard_rules
 from longtable.app.settings.run_settings import load_settings
 from longtable.evaluation.formats.question_files import read_questions
 from longtable.graph import CompactionPolicy
@@ -130,7 +131,7 @@ def test_no_block_is_shown_that_no_test_runs() -> None:
     followed = re.findall(r"^```python\n(?:(?!```).*\n)*```\n+```text$", ALL, re.MULTILINE)
     assert languages.count("text") == len(followed)
     # The tests below read them.
-    assert (languages.count("toml"), languages.count("yaml")) == (4, 1)
+    assert (languages.count("toml"), languages.count("yaml")) == (5, 1)
 
 
 def test_the_questions_shown_are_read_as_their_comments_say() -> None:
@@ -475,6 +476,36 @@ def test_the_extra_mcp_serves_its_command(python: Python) -> None:
     assert chart.count("█") > 6
 
 
+PAGES_OPEN = """
+import asyncio, contextlib
+from longtable.app.pages.page_guard import GuardRules
+from longtable.app.pages.page_site import Site
+from longtable.app.pages.web_app import web_app
+from longtable.app.session import open_session
+from longtable.app.settings.run_settings import load_settings
+
+async def main():
+    settings = load_settings({"database": "sqlite:///shop.db"})
+    async with open_session(settings, lambda: contextlib.nullcontext(print)) as session:
+        app = web_app(Site(session), GuardRules())
+        print(type(app).__name__, session.database.name)
+
+asyncio.run(main())
+"""
+
+
+def test_the_extra_web_makes_its_pages(python: Python) -> None:
+    done = python("web").run(PAGES_OPEN)
+    assert done.stdout == "Starlette shop\n", done.stderr
+
+
+def test_the_rules_shown_for_the_web_chat_hold(tmp_path: Path) -> None:
+    [rules] = [block for block in blocks("toml") if "owner_header" in block]
+    (tmp_path / "longtable.toml").write_text(rules)
+    settings = load_settings({"config": str(tmp_path / "longtable.toml")}, environment={})
+    assert guard_rules(settings).knows_people
+
+
 STUDIO = """
 from longtable.app.demo import package_data
 from longtable.app.studio import graph
@@ -532,6 +563,7 @@ MISSING: dict[str, tuple[str, list[str], dict[str, str]]] = {
         {"LONGTABLE_STORE_KEY": PHRASE, "LONGTABLE_STORE": "sqlite:///new.db"},
     ),
     "MCP": ("mcp", ["mcp", "--database", FILE], {}),
+    "pages": ("web", ["web", "--port", "0", "--database", FILE], {}),
     "demo": ("demo", ["ask", "hello"], {}),
 }
 

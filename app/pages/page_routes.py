@@ -171,7 +171,10 @@ async def _begun(request: PageRequest, begin: Begin) -> Response:
     shown = live_turn(live, thread_id, request.language)
     article = await in_thread(turn_article, request, shown)
     stop = page_html("stop.html", request, thread_id=thread_id)
-    html = article + partial_html("stop", "innerHTML", stop) + partial_html("empty", "delete", "")
+    tools = '<hx-partial hx-target=".asked-tools" hx-swap="innerHTML"></hx-partial>'
+    html = article + tools + partial_html("stop", "innerHTML", stop)
+    if begin.is_new:
+        html += partial_html("empty", "delete", "")
     address = {"HX-Push-Url": address_of(thread_id)} if begin.is_new else {}
     return HTMLResponse(html, headers=address)
 

@@ -62,10 +62,11 @@ def serve_pages(
     progress: "Progress",
     listener: socket.socket,
     *,
-    ready: Callable[[str], None],
+    ready: Callable[[str, str], None],
     auth: "Auth | None" = None,
 ) -> None:
-    """Serve pages on a socket until Ctrl-C. `ready` is called with the address once they are there.
+    """Serve pages on a socket until Ctrl-C. `ready` is called once they are there, with the key of
+    a sentence and the address.
 
     `auth`: an operator's function that returns the owner of a request.
     """
@@ -77,10 +78,12 @@ def serve_pages(
         from longtable.app.pages.page_site import Site
         from longtable.app.pages.web_app import web_app
     except ImportError as error:
+        listener.close()
         raise MissingExtraError("the web chat cannot be started", "web") from error
     from longtable.app.session import open_session
 
     rules = guard_rules(settings, auth)
+    key = "web_ready" if rules.knows_people else "web_ready_local"
 
     async def serve() -> None:
         async with open_session(settings, progress) as session:
@@ -94,7 +97,7 @@ def serve_pages(
                 proxy_headers=False,
                 timeout_graceful_shutdown=GRACE_SECONDS,
             )
-            ready(address_of_socket(listener))
+            ready(key, address_of_socket(listener))
             await uvicorn.Server(config).serve(sockets=[listener])
 
     with listener:

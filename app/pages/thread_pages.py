@@ -1,6 +1,5 @@
 """The pages of threads: the list, one conversation, and what can be done with it as a whole."""
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, cast
 
 from starlette.responses import HTMLResponse, RedirectResponse, Response
@@ -17,6 +16,7 @@ from longtable.app.pages.page_site import PageRequest, ShownTurn, turns_page
 from longtable.app.pages.page_words import page_word
 from longtable.app.pages.part_html import templates
 from longtable.app.pages.turn_html import partial_html
+from longtable.app.pages.turn_pages import title_of_thread
 from longtable.app.server.requests import file_headers
 from longtable.app.server.thread_routes import FORMS
 from longtable.app.settings.run_settings import check_thread_id, new_thread_id
@@ -28,7 +28,6 @@ from longtable.graph.thread_list import (
     list_threads,
     search_threads,
 )
-from longtable.store.records.thread_index import title_of
 from longtable.tools.catalog import Catalog, Table
 
 if TYPE_CHECKING:
@@ -66,18 +65,11 @@ def thread_page(request: PageRequest) -> Response:
         turns=shown,
         first=first,
         runs=bool(shown) and shown[-1].runs,
-        title="" if is_new else _title(request, shown),
+        title="" if is_new else title_of_thread(request, request.site.live.get(thread_id)),
         examples=questions,
         site=request.site,
         threads=listing(request),
     )
-
-
-def _title(request: PageRequest, shown: Sequence[ShownTurn]) -> str:
-    """Return the title of a thread. Until its first turn is stored, it is that of its question."""
-    infos = list_threads(request.site.session.persistence, owner=request.owner, limit=MOST_THREADS)
-    titles = [info.title for info in infos if info.thread_id == request.thread_id]
-    return titles[0] if titles else title_of(shown[0].question if shown else "")
 
 
 def earlier(request: PageRequest) -> Response:
@@ -131,7 +123,7 @@ def _day(info: ThreadInfo) -> str:
 def rename_form(request: PageRequest) -> Response:
     """Show the title to change."""
     request.stored()
-    title = _title(request, ())
+    title = title_of_thread(request, None)
     return page_response("rename.html", request, thread_id=request.thread_id, title=title)
 
 
@@ -190,7 +182,8 @@ def _question(table: Table, place: int, language: str) -> str:
     if place == 0 and group:
         asked = group.replace("_", " ")
         return page_word("ask_per", language, table=name, column=asked)
-    return page_word("ask_count", language, table=name)
+    is_plural = name.endswith("s") or language == "zh"
+    return page_word("ask_count", language, table=name) if is_plural else ""
 
 
 def _is_text(kind: str) -> bool:

@@ -11,6 +11,7 @@ from starlette.responses import HTMLResponse, Response, StreamingResponse
 from longtable.app.pages.page_routes import (
     Begin,
     Stop,
+    page_html,
     page_response,
     said,
     toast,
@@ -26,7 +27,7 @@ from longtable.app.pages.page_site import (
     unfinished,
 )
 from longtable.app.pages.page_words import page_word, preferred_language
-from longtable.app.pages.part_html import Part, TurnPlace
+from longtable.app.pages.part_html import Part, TurnPlace, templates
 from longtable.app.pages.part_html import part as template_part
 from longtable.app.pages.turn_html import (
     TurnPainter,
@@ -40,7 +41,9 @@ from longtable.base.concurrency import in_thread
 from longtable.base.errors import ThreadNotFoundError, UnknownTurnError
 from longtable.graph.conversation import Conversation
 from longtable.graph.ratings import Score
+from longtable.graph.thread_list import MOST_THREADS, list_threads
 from longtable.memory.messages.marks import turn_number
+from longtable.store.records.thread_index import title_of
 
 DONE = "done"
 """Event of the stream after which a page stops following it."""
@@ -249,6 +252,12 @@ async def _messages(
         part = template_part("interrupted", Part(place, f"{key}-end"))
         yield sse_data(partial_html(f"body-{key}", "beforeend", part), number + 1)
     over = partial_html("stop", "innerHTML", "")
+    if live is not None:
+        button = page_html("edit_button.html", request, thread_id=thread_id)
+        over += partial_html(f"tools-{key}", "innerHTML", button)
+    title = templates().from_string("{{ title }}")
+    html = title.render(title=await in_thread(title_of_thread, request, live))
+    over += partial_html("title", "innerHTML", html)
     yield sse_data(over, number + 1)
     yield sse_data(DONE, number + 2, DONE)
 
@@ -266,3 +275,11 @@ def _stored_turn(request: PageRequest) -> str:
         return ""
     article = turn_article(request, shown[-1])
     return partial_html(f"turn-{shown[-1].key}", "outerHTML", article)
+
+
+def title_of_thread(request: PageRequest, live: LiveTurn | None) -> str:
+    """Return the title of a thread; until it is stored, that of the question."""
+    persistence = request.site.session.persistence
+    infos = list_threads(persistence, owner=request.owner, limit=MOST_THREADS)
+    titles = [info.title for info in infos if info.thread_id == request.thread_id]
+    return titles[0] if titles else title_of(live.question if live is not None else "")

@@ -129,9 +129,9 @@ def test_a_thread_id_that_cannot_be_one_is_refused(ann: Browser) -> None:
 
 def test_a_question_is_offered_for_the_widest_tables(tmp_path: Path) -> None:
     columns = (Column("order_id", "VARCHAR"), Column("first_name", "VARCHAR"))
-    catalog = Catalog((Table("small", "table", ()), Table("big_one", "table", columns)))
+    catalog = Catalog((Table("things", "table", ()), Table("big_one", "table", columns)))
     assert schema_questions(catalog, "en") == [
         "How many big one are there per first name?",
-        "How many small are there?",
+        "How many things are there?",
     ]
     assert schema_questions(Catalog(()), "en") == []
