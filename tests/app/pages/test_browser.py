@@ -1,0 +1,206 @@
+"""The web chat in a real browser: Debian's Chromium, driven by Playwright.
+
+Skipped without Chromium, unless LONGTABLE_NEED names chromium: then a missing part fails.
+"""
+
+import os
+import shutil
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.app.pages.served_pages import HOSTILE, Server, serving
+from tests.app.pages.test_turn_pages import SQL, of_model
+from tests.app.runner import Home, make_home
+from tests.support.model_server import Fault, ModelServer, call, open_model_server, say
+
+NEEDED = "chromium" in os.environ.get("LONGTABLE_NEED", "").split(",")
+CHROMIUM = shutil.which("chromium") or ""
+LEVELS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
+SECONDS = 20.0
+
+if not NEEDED:
+    pytest.importorskip("playwright.sync_api", reason="needs playwright (pip install -e '.[dev]')")
+    if not CHROMIUM:
+        pytest.skip("needs Debian's chromium (apt-get install chromium)", allow_module_level=True)
+
+from axe_playwright_python.sync_playwright import Axe  # noqa: E402
+from playwright.sync_api import Browser, Page, expect, sync_playwright  # noqa: E402
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
+    assert CHROMIUM, "LONGTABLE_NEED names chromium, and it is not installed"
+    with sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="module")
+def model() -> Iterator[ModelServer]:
+    with open_model_server() as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Home:
+    return make_home(tmp_path_factory.mktemp("home"))
+
+
+@pytest.fixture(scope="module")
+def server(home: Home, model: ModelServer) -> Iterator[Server]:
+    with serving(home, **of_model(model), LONGTABLE_APPROVE_SQL="costly") as running:
+        yield running
+
+
+@pytest.fixture
+def page(chromium: Browser, server: Server) -> Iterator[Page]:
+    with_faults: list[str] = []
+    context = chromium.new_context(base_url=server.address, locale="en-US")
+    context.set_default_timeout(SECONDS * 1_000)
+    page = context.new_page()
+    watch(page, with_faults, server.address)
+    yield page
+    context.close()
+    assert not with_faults
+
+
+def watch(page: Page, faults: list[str], address: str) -> None:
+    """Collect what a page complains of, and what it asks of another host."""
+    page.on("pageerror", lambda error: faults.append(str(error)))
+    page.on("dialog", lambda dialog: faults.append(f"dialog {dialog.message}"))
+    page.on(
+        "console",
+        lambda message: (
+            faults.append(message.text) if "Content Security Policy" in message.text else None
+        ),
+    )
+    page.on(
+        "request",
+        lambda request: None if request.url.startswith(address) else faults.append(request.url),
+    )
+
+
+def ask(page: Page, question: str) -> None:
+    page.locator("#question").fill(question)
+    page.keyboard.press("Enter")
+
+
+def shows(page: Page, selector: str, text: str = "") -> None:
+    found = page.locator(selector).last
+    expect(found).to_be_visible(timeout=SECONDS * 1_000)
+    if text:
+        expect(found).to_contain_text(text, timeout=SECONDS * 1_000)
+
+
+def has_no_findings(page: Page) -> None:
+    options: Any = {"runOnly": {"type": "tag", "values": LEVELS}}
+    found = Axe().run(page, options=options)
+    assert found.violations_count == 0, found.generate_report()
+
+
+def test_an_answer_streams_with_its_table_and_runs_no_script_of_the_data(
+    page: Page, model: ModelServer
+) -> None:
+    held = threading.Event()
+    name = f'SELECT 1 AS "n", \'{HOSTILE}\' AS "<script>alert(2)</script>" UNION ALL SELECT 2, NULL'
+    model.script(
+        call("run_sql", sql=name), say(f"First **words** {HOSTILE} come, then more", hold=held)
+    )
+    page.goto("/")
+    ask(page, f"What? {HOSTILE}")
+    shows(page, ".tail", "First")
+    expect(page.locator("#stop button")).to_be_visible()
+    shows(page, ".result td", "")
+    held.set()
+    shows(page, ".foot")
+    shows(page, ".md strong", "words")
+    expect(page.locator("#stop button")).to_have_count(0)
+    expect(page.locator(".threads a").first).to_contain_text("What?")
+    expect(page.locator("#question")).to_have_value("")
+    page.locator(".result th button").first.click()
+    expect(page.locator(".result th").first).to_have_attribute("aria-sort", "ascending")
+    page.locator(".step > summary").first.click()
+    has_no_findings(page)
+    streamed = page.locator(".body").inner_text()
+    page.reload()
+    page.locator(".step > summary").first.click()
+    assert page.locator(".body").inner_text().split() == streamed.split()
+
+
+def test_a_reload_in_mid_turn_and_a_second_tab_lose_nothing(page: Page, model: ModelServer) -> None:
+    held = threading.Event()
+    model.script(say("Slowly it comes and comes to its end", hold=held))
+    page.goto("/")
+    ask(page, "Tell me slowly")
+    shows(page, ".tail", "Slowly")
+    page.reload()
+    shows(page, ".tail", "Slowly")
+    other = page.context.new_page()
+    other.goto(page.url)
+    shows(other, ".tail", "Slowly")
+    held.set()
+    for each in (page, other):
+        shows(each, ".md", "to its end")
+        shows(each, ".foot")
+    other.close()
+
+
+def test_a_failure_is_a_sentence_with_a_way_on(page: Page, model: ModelServer) -> None:
+    model.script(Fault(status=401, body={"error": {"message": "no"}}), say("Well again"))
+    page.goto("/")
+    ask(page, "Hello")
+    shows(page, ".card.failed")
+    has_no_findings(page)
+    page.get_by_role("button", name="Try again").click()
+    shows(page, ".md", "Well again")
+    expect(page.locator(".card.failed")).to_have_count(0)
+
+
+def test_a_question_is_edited_kept_renamed_and_left_out_by_keyboard(
+    page: Page, model: ModelServer
+) -> None:
+    model.script(say("about March"), say("about May"))
+    page.goto("/")
+    ask(page, "How many in March?")
+    shows(page, ".foot")
+    page.get_by_role("button", name="Edit", exact=True).press("Enter")
+    expect(page.locator("dialog")).to_be_visible()
+    page.locator("#edited").fill("How many in May?")
+    page.get_by_role("button", name="Ask again").press("Enter")
+    expect(page.locator("dialog")).not_to_be_visible()
+    shows(page, ".md", "about May")
+    page.get_by_role("button", name="Right").last.press("Enter")
+    shows(page, "#toast", "Thank you")
+    page.get_by_role("button", name="Leave out").last.press("Enter")
+    shows(page, ".turn.excluded .note", "Left out")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1360, 800, 360])
+def test_every_size_and_theme_is_accessible_and_scrolls_one_way(
+    page: Page, model: ModelServer, width: int, scheme: Any
+) -> None:
+    page.set_viewport_size({"width": width, "height": 760})
+    page.emulate_media(color_scheme=scheme)
+    page.goto("/")
+    shows(page, ".empty")
+    has_no_findings(page)
+    model.script(call("run_sql", sql=SQL), say("There are 31 of them.\n\n| a |\n|---|\n| 1 |"))
+    ask(page, "Show all orders, please, with every customer and every amount")
+    shows(page, ".foot")
+    has_no_findings(page)
+    wide = page.locator("html").evaluate("html => html.scrollWidth")
+    assert wide <= width
+
+
+def test_the_page_speaks_chinese(chromium: Browser, server: Server) -> None:
+    context = chromium.new_context(base_url=server.address, locale="zh-CN")
+    page = context.new_page()
+    page.goto("/")
+    expect(page.locator("#empty h2")).to_have_text("您想了解什么？")
+    has_no_findings(page)
+    context.close()
