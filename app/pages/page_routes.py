@@ -118,6 +118,8 @@ def routed(site: Site, handler: Handler) -> Callable[[Request], Awaitable[Respon
     async def route(http: Request) -> Response:
         language = preferred_language(http.headers.get("accept-language", ""))
         form = FormData()
+        if http.method == "POST" and _is_too_large(http, site):
+            return toast("upload_too_large", language, status=413, size=site.upload_megabytes)
         if http.method == "POST":
             form = await http.form(
                 max_files=1, max_fields=MOST_FIELDS, max_part_size=MOST_FIELD_BYTES
@@ -137,6 +139,17 @@ def routed(site: Site, handler: Handler) -> Callable[[Request], Awaitable[Respon
         return answer
 
     return route
+
+
+def _is_too_large(http: Request, site: Site) -> bool:
+    """Return whether a body is larger than a form, or an upload, may be; also if it does not say
+    how large it is.
+    """
+    most = MOST_FIELD_BYTES
+    if http.url.path.endswith("/upload"):
+        most += site.upload_megabytes * 1_000_000
+    length = http.headers.get("content-length", "")
+    return not (length.isascii() and length.isdecimal() and int(length) <= most)
 
 
 async def _begun(request: PageRequest, begin: Begin) -> Response:

@@ -1,19 +1,27 @@
 """Serve the web chat: `longtable web`."""
 
+import asyncio
+import contextlib
 import socket
+import tempfile
 from collections.abc import Callable
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from longtable.base.errors import ConfigError, MissingExtraError
 
 if TYPE_CHECKING:
     from longtable.app.pages.page_guard import Auth, GuardRules
-    from longtable.app.session import Progress
+    from longtable.app.pages.page_site import Site
+    from longtable.app.pages.uploads import Uploaded
+    from longtable.app.session import Progress, Session
     from longtable.app.settings.run_settings import Settings
 
 LOOPBACK = "127.0.0.1"
 PORT = 8700
 GRACE_SECONDS = 2
+UPLOAD_MEGABYTES = 100
 
 
 def listening_socket(host: str, port: int) -> socket.socket:
@@ -70,12 +78,9 @@ def serve_pages(
 
     `auth`: an operator's function that returns the owner of a request.
     """
-    import asyncio
-
     try:
         import uvicorn
 
-        from longtable.app.pages.page_site import Site
         from longtable.app.pages.web_app import web_app
     except ImportError as error:
         listener.close()
@@ -87,18 +92,69 @@ def serve_pages(
 
     async def serve() -> None:
         async with open_session(settings, progress) as session:
-            size = settings.web.upload_megabytes or 100
-            site = Site(session, upload_megabytes=size, project=settings.project)
-            config = uvicorn.Config(
-                web_app(site, rules),
-                log_level="warning",
-                access_log=False,
-                server_header=False,
-                proxy_headers=False,
-                timeout_graceful_shutdown=GRACE_SECONDS,
-            )
-            ready(key, address_of_socket(listener))
-            await uvicorn.Server(config).serve(sockets=[listener])
+            with contextlib.ExitStack() as stack:
+                folder = uploads_folder(settings, session)
+                if folder is None:
+                    folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+                site = site_of(settings, session, folder)
+                config = uvicorn.Config(
+                    web_app(site, rules),
+                    log_level="warning",
+                    access_log=False,
+                    server_header=False,
+                    proxy_headers=False,
+                    timeout_graceful_shutdown=GRACE_SECONDS,
+                )
+                ready(key, address_of_socket(listener))
+                await uvicorn.Server(config).serve(sockets=[listener])
 
     with listener:
         asyncio.run(serve())
+
+
+def uploads_folder(settings: "Settings", session: "Session") -> Path | None:
+    """Return the folder of uploads, beside the results of the store. Return None if the store does
+    not last, or is encrypted, which files of people are not.
+    """
+    from longtable.app.settings.run_settings import results_folder, store_url
+
+    kept = results_folder(store_url(settings.store.url)) if session.lasts else None
+    return kept.with_name(f"{kept.name.removesuffix('.results')}.uploads") if kept else None
+
+
+def site_of(settings: "Settings", session: "Session", folder: Path) -> "Site":
+    """Return what all pages share, over an open session. Uploads are kept in `folder`."""
+    from longtable.app.pages.page_site import Site
+    from longtable.app.pages.uploads import Uploads
+
+    size = settings.web.upload_megabytes or UPLOAD_MEGABYTES
+    site = Site(session, upload_megabytes=size, project=settings.project)
+    site.uploads = Uploads(
+        folder,
+        partial(open_uploaded, settings, session),
+        most_bytes=size * 1_000_000,
+        is_busy=site.running.running,
+    )
+    return site
+
+
+def open_uploaded(settings: "Settings", session: "Session", url: str) -> "Uploaded":
+    """Open a file as a database, and build a graph that asks it and keeps its threads where all
+    threads are. The policy and the knowledge of the server's own database do not hold for it.
+    """
+    from longtable.app.pages.uploads import Uploaded
+    from longtable.app.session import graph_arguments
+    from longtable.graph.wiring.build import build_graph
+    from longtable.tools.database import Database
+    from longtable.tools.engines.base import QueryLimits
+
+    database = Database.open(url, limits=QueryLimits(**settings.limits_of("query")))
+    try:
+        arguments = graph_arguments(settings)
+        built = build_graph(database=database, results=session.results, **arguments)
+        persistence = session.persistence
+        graph = built.compile(checkpointer=persistence.checkpointer, store=persistence.store)
+    except BaseException:
+        database.close()
+        raise
+    return Uploaded(database, graph)

@@ -9,6 +9,7 @@ from starlette.requests import Request
 
 from longtable.app.pages.part_html import TurnPlace
 from longtable.app.pages.turn_html import body_html
+from longtable.app.pages.uploads import Uploads
 from longtable.app.session import Session
 from longtable.base.errors import ThreadNotFoundError
 from longtable.base.events import Event
@@ -17,6 +18,7 @@ from longtable.graph.running.past_turns import PastTurn
 from longtable.graph.running.running_turns import RunningTurns
 from longtable.graph.thread_state import StoredThreads, threads_in
 from longtable.graph.transcripts import find_thread
+from longtable.tools.database import Database
 
 PAST_TURNS = 20
 """Turns that a page shows at first, and more of them at a time."""
@@ -44,6 +46,8 @@ class Site:
     live: dict[str, LiveTurn] = field(default_factory=dict)
     """By thread. An entry stays after its turn, until the next one."""
     upload_megabytes: int = 100
+    uploads: Uploads | None = None
+    """The files of people's own; None if the server takes none."""
     project: str | None = None
 
     def threads(self) -> StoredThreads:
@@ -53,16 +57,22 @@ class Site:
     def conversation(self, thread_id: str, owner: str | None, **changes: Any) -> Conversation:
         """Return the conversation of a thread. `changes` are fields of its context."""
         ours = self.session.conversation
+        uploaded = self.uploads.of(thread_id, owner) if self.uploads else None
         conversation = Conversation(
-            ours.graph,
+            uploaded.graph if uploaded else ours.graph,
             thread_id,
             context=ours.context.replace(channel="web", owner=owner, **changes),
             when_busy="steer",
             results=ours.results,
             archive=ours.archive,
         )
-        conversation.knowledge = ours.knowledge
+        conversation.knowledge = None if uploaded else ours.knowledge
         return conversation
+
+    def database(self, thread_id: str, owner: str | None) -> Database:
+        """Return the database that a thread asks."""
+        uploaded = self.uploads.of(thread_id, owner) if self.uploads else None
+        return uploaded.database if uploaded else self.session.database
 
     def is_running(self, thread_id: str, owner: str | None) -> bool:
         """Return whether a turn of the thread runs here, and is the owner's."""

@@ -2,14 +2,17 @@
 
 from typing import TYPE_CHECKING, cast
 
+from starlette.datastructures import UploadFile
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
+from longtable.app.console.translations import say
 from longtable.app.pages.page_routes import (
     address_of,
     page_html,
     page_response,
     redirect,
     said,
+    toast,
     turn_article,
 )
 from longtable.app.pages.page_site import PageRequest, ShownTurn, turns_page
@@ -28,11 +31,14 @@ from longtable.graph.thread_list import (
     list_threads,
     search_threads,
 )
+from longtable.graph.transcripts import index_entry
 from longtable.tools.catalog import Catalog, Table
+from longtable.tools.engines.base import LoadNote
 
 if TYPE_CHECKING:
     from longtable.graph.export.thread_file import Form
 
+MOST_NOTES = 8
 MOST_LISTED = 60
 """Threads in the list at first, and more of them at a time."""
 
@@ -53,11 +59,12 @@ def thread_page(request: PageRequest) -> Response:
         shown, first = turns_page(request)
     except ThreadNotFoundError:
         is_new = True
-    if shown:
-        questions: list[str] = []
-    else:
-        catalog = request.site.session.database.catalog()
-        questions = schema_questions(catalog, request.language)
+    database = request.site.database(thread_id, request.owner)
+    questions: list[str] = []
+    notes: list[str] = []
+    if not shown:
+        questions = schema_questions(database.catalog(), request.language)
+        notes = [guess_text(note, request.language) for note in database.notes[:MOST_NOTES]]
     return page_response(
         "page.html",
         request,
@@ -67,6 +74,8 @@ def thread_page(request: PageRequest) -> Response:
         runs=bool(shown) and shown[-1].runs,
         title="" if is_new else title_of_thread(request, request.site.live.get(thread_id)),
         examples=questions,
+        database=database,
+        notes=notes,
         site=request.site,
         threads=listing(request),
     )
@@ -138,7 +147,11 @@ def rename(request: PageRequest) -> Response:
 
 def fork(request: PageRequest) -> Response:
     """Begin a new thread with the turns up to a number, or with all."""
-    forked = request.stored().fork(request.number("turn", 0) or None, thread_id=new_thread_id())
+    new_id = new_thread_id()
+    uploads = request.site.uploads
+    if uploads is not None:
+        uploads.copy(request.thread_id, new_id, request.owner)
+    forked = request.stored().fork(request.number("turn", 0) or None, thread_id=new_id)
     return redirect(address_of(forked.thread_id))
 
 
@@ -146,7 +159,33 @@ def delete(request: PageRequest) -> Response:
     """Delete a thread with all that is stored of it."""
     request.stored().delete()
     request.site.live.pop(request.thread_id, None)
+    if request.site.uploads is not None:
+        request.site.uploads.delete(request.thread_id, request.owner)
     return redirect("/")
+
+
+def upload(request: PageRequest) -> Response:
+    """Make a file the database of a thread that has not begun."""
+    check_thread_id(request.thread_id)
+    uploads = request.site.uploads
+    file = request.form.get("file")
+    if uploads is None or not isinstance(file, UploadFile) or not file.filename:
+        return toast("required_file", request.language, status=422)
+    try:
+        request.stored()
+    except ThreadNotFoundError:
+        if index_entry(request.site.threads(), request.thread_id):
+            raise
+    else:
+        return toast("upload_late", request.language, status=409)
+    uploads.keep(request.thread_id, request.owner, file.filename, file.file)
+    return redirect(address_of(request.thread_id))
+
+
+def guess_text(note: LoadNote, language: str) -> str:
+    """Return a sentence about a guess that was made when a file was loaded."""
+    where = ", ".join(filter(None, [note.file, note.column]))
+    return say(f"loaded_{note.code}", language, where=where, count=note.count, value=note.value)
 
 
 def export(request: PageRequest) -> Response:

@@ -41,6 +41,7 @@ ACTIONS: Mapping[str, Handler] = {
     f"{THREAD}/rate": turn_pages.rate,
     f"{THREAD}/keep": turn_pages.keep,
     f"{THREAD}/rename": thread_pages.rename,
+    f"{THREAD}/upload": thread_pages.upload,
     f"{THREAD}/fork": thread_pages.fork,
     f"{THREAD}/delete": thread_pages.delete,
 }
@@ -56,6 +57,8 @@ def web_app(site: Site, rules: GuardRules) -> Starlette:
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
         yield
         await site.running.aclose()
+        if site.uploads is not None:
+            site.uploads.close()
 
     routes: list[BaseRoute] = [Route(f"{THREAD}/events", turn_pages.follow)]
     routes += [Route(path, routed(site, page)) for path, page in PAGES.items()]
