@@ -1,6 +1,6 @@
 """The pages of threads: the list, one conversation, and what can be done with it as a whole."""
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from starlette.datastructures import UploadFile
 from starlette.responses import HTMLResponse, RedirectResponse, Response
@@ -65,20 +65,18 @@ def thread_page(request: PageRequest) -> Response:
     if not shown:
         questions = schema_questions(database.catalog(), request.language)
         notes = [guess_text(note, request.language) for note in database.notes[:MOST_NOTES]]
-    return page_response(
-        "page.html",
-        request,
-        thread_id=thread_id,
-        turns=shown,
-        first=first,
-        runs=bool(shown) and shown[-1].runs,
-        title="" if is_new else title_of_thread(request, request.site.live.get(thread_id)),
-        examples=questions,
-        database=database,
-        notes=notes,
-        site=request.site,
-        threads=listing(request),
-    )
+    live = request.site.live.get(thread_id)
+    facts: dict[str, Any] = {
+        "turns": shown,
+        "first": first,
+        "runs": bool(shown) and shown[-1].runs,
+        "title": "" if is_new else title_of_thread(request, live),
+        "examples": questions,
+        "notes": notes,
+        "database": database,
+        "threads": listing(request),
+    }
+    return page_response("page.html", request, thread_id=thread_id, site=request.site, **facts)
 
 
 def earlier(request: PageRequest) -> Response:
