@@ -41,7 +41,7 @@ from longtable.base.concurrency import in_thread
 from longtable.base.errors import ThreadNotFoundError, UnknownTurnError
 from longtable.graph.conversation import Conversation
 from longtable.graph.ratings import Score
-from longtable.graph.thread_list import MOST_THREADS, list_threads
+from longtable.graph.transcripts import index_entry
 from longtable.memory.messages.marks import turn_number
 from longtable.store.records.thread_index import title_of
 
@@ -279,7 +279,6 @@ def _stored_turn(request: PageRequest) -> str:
 
 def title_of_thread(request: PageRequest, live: LiveTurn | None) -> str:
     """Return the title of a thread; until it is stored, that of the question."""
-    persistence = request.site.session.persistence
-    infos = list_threads(persistence, owner=request.owner, limit=MOST_THREADS)
-    titles = [info.title for info in infos if info.thread_id == request.thread_id]
-    return titles[0] if titles else title_of(live.question if live is not None else "")
+    entry = index_entry(request.site.threads(), request.thread_id)
+    title = str(entry.get("title") or "")
+    return title or title_of(live.question if live is not None else "")
