@@ -46,6 +46,8 @@ class Site:
     live: dict[str, LiveTurn] = field(default_factory=dict)
     """By thread. An entry stays after its turn, until the next one."""
     upload_megabytes: int = 100
+    has_panel: bool = False
+    """Whether there is a right side, which shows what the model sees."""
     uploads: Uploads | None = None
     """The files of people's own; None if the server takes none."""
     project: str | None = None

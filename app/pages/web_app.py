@@ -1,6 +1,6 @@
 """The Starlette application of the web chat."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -48,10 +48,12 @@ ACTIONS: Mapping[str, Handler] = {
 """What a POST answers."""
 
 
-def web_app(site: Site, rules: GuardRules) -> Starlette:
+def web_app(site: Site, rules: GuardRules, *, panel: Sequence[BaseRoute] = ()) -> Starlette:
     """Return the application over an open session. When it ends, turns that run are interrupted;
-    their threads keep what they had.
+    their threads keep what they had. `panel`: the routes of the right side, below
+    `/threads/{thread_id}/panel`; without them the page has none.
     """
+    site.has_panel = bool(panel)
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
@@ -60,7 +62,7 @@ def web_app(site: Site, rules: GuardRules) -> Starlette:
         if site.uploads is not None:
             site.uploads.close()
 
-    routes: list[BaseRoute] = [Route(f"{THREAD}/events", turn_pages.follow)]
+    routes: list[BaseRoute] = [*panel, Route(f"{THREAD}/events", turn_pages.follow)]
     routes += [Route(path, routed(site, page)) for path, page in PAGES.items()]
     routes += [
         Route(path, routed(site, action), methods=["POST"]) for path, action in ACTIONS.items()
