@@ -161,7 +161,7 @@ async def _begun(request: PageRequest, begin: Begin) -> Response:
     joins = site.running.running(thread_id)
     if joins and not site.is_running(thread_id, request.owner):
         raise ThreadNotFoundError(thread_id)
-    before = site.live.get(thread_id)
+    site.forget_finished()
     live = LiveTurn(request.owner, begin.id, begin.shown, begin.before)
     if not joins:
         site.live[thread_id] = live
@@ -175,7 +175,7 @@ async def _begun(request: PageRequest, begin: Begin) -> Response:
         )
     except BaseException:
         if not joins:
-            _restore(site, thread_id, before)
+            site.live.pop(thread_id, None)
         if begin.on_refused is not None:
             await in_thread(begin.on_refused)
         raise
@@ -190,13 +190,6 @@ async def _begun(request: PageRequest, begin: Begin) -> Response:
         html += partial_html("empty", "delete", "")
     address = {"HX-Push-Url": address_of(thread_id)} if begin.is_new else {}
     return HTMLResponse(html, headers=address)
-
-
-def _restore(site: Site, thread_id: str, live: LiveTurn | None) -> None:
-    if live is None:
-        site.live.pop(thread_id, None)
-    else:
-        site.live[thread_id] = live
 
 
 async def http_error(http: Request, error: Exception) -> Response:

@@ -44,7 +44,7 @@ class Site:
     session: Session
     running: RunningTurns = field(default_factory=RunningTurns)
     live: dict[str, LiveTurn] = field(default_factory=dict)
-    """By thread. An entry stays after its turn, until the next one."""
+    """By thread. An entry stays after its turn, until another turn begins."""
     upload_megabytes: int = 100
     has_panel: bool = False
     """Whether there is a right side, which shows what the model sees."""
@@ -75,6 +75,12 @@ class Site:
         """Return the database that a thread asks."""
         uploaded = self.uploads.of(thread_id, owner) if self.uploads else None
         return uploaded.database if uploaded else self.session.database
+
+    def forget_finished(self) -> None:
+        """Forget turns that are over: the threads have them."""
+        over = [thread_id for thread_id in self.live if not self.running.running(thread_id)]
+        for thread_id in over:
+            del self.live[thread_id]
 
     def is_running(self, thread_id: str, owner: str | None) -> bool:
         """Return whether a turn of the thread runs here, and is the owner's."""

@@ -7,6 +7,7 @@ import os
 import shutil
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -177,6 +178,42 @@ def test_a_question_is_edited_kept_renamed_and_left_out_by_keyboard(
     shows(page, "#toast", "Thank you")
     page.get_by_role("button", name="Leave out").last.press("Enter")
     shows(page, ".turn.excluded .note", "Left out")
+
+
+def test_a_query_is_edited_and_approved_after_a_reload(
+    chromium: Browser, model: ModelServer, tmp_path: Path
+) -> None:
+    home = make_home(tmp_path)
+    with serving(home, **of_model(model), LONGTABLE_APPROVE_SQL="always") as server:
+        page = chromium.new_page(base_url=server.address, locale="en-US")
+        model.script(call("run_sql", sql=SQL), say("Three of them."))
+        page.goto("/")
+        ask(page, "Show orders")
+        shows(page, ".approval")
+        page.reload()
+        has_no_findings(page)
+        page.locator(".approval textarea").fill(f"{SQL} LIMIT 3")
+        page.get_by_role("button", name="Run it").click()
+        shows(page, ".md", "Three of them.")
+        shows(page, ".step .fact")
+        expect(page.locator(".step")).to_contain_text("3 rows")
+        expect(page.locator(".approval")).to_have_count(0)
+        page.close()
+
+
+def test_a_file_is_uploaded_and_asked(page: Page, model: ModelServer, tmp_path: Path) -> None:
+    file = tmp_path / f"{'x' * 20}.csv"
+    file.write_text(f"town,{HOSTILE}\nOslo,{HOSTILE}\nRome,2\n")
+    page.goto("/")
+    page.locator(".upload summary").click()
+    page.locator("#file").set_input_files(file)
+    page.get_by_role("button", name="Upload").click()
+    shows(page, "#empty p", "x" * 20)
+    has_no_findings(page)
+    model.script(call("run_sql", sql=f"SELECT * FROM {file.stem}"), say("Two towns."))
+    ask(page, "Which towns?")
+    shows(page, ".result td", "2")
+    shows(page, ".md", "Two towns.")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
