@@ -129,6 +129,8 @@ def site_of(settings: "Settings", session: "Session", folder: Path) -> "Site":
 
     size = settings.web.upload_megabytes or UPLOAD_MEGABYTES
     site = Site(session, upload_megabytes=size, project=settings.project)
+    if settings.team.answers(settings.project):
+        site.mode = settings.team.mode or "workflow"
     site.uploads = Uploads(
         folder,
         partial(open_uploaded, settings, session),

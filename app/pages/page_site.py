@@ -46,6 +46,8 @@ class Site:
     live: dict[str, LiveTurn] = field(default_factory=dict)
     """By thread. An entry stays after its turn, until another turn begins."""
     upload_megabytes: int = 100
+    mode: str = ""
+    """The mode of the team that answers, "" if one model answers."""
     has_panel: bool = False
     """Whether there is a right side, which shows what the model sees."""
     uploads: Uploads | None = None

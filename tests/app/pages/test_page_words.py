@@ -1,10 +1,14 @@
 """The page speaks two languages."""
 
 import re
+from pathlib import Path
 
 import pytest
 
+from longtable.app.pages import page_words
 from longtable.app.pages.page_words import WORDS, page_word, preferred_language
+
+FOLDER = Path(page_words.__file__).parent
 
 
 @pytest.mark.parametrize(
@@ -33,3 +37,11 @@ def test_both_languages_say_it_with_the_same_values(key: str) -> None:
 
 def test_a_value_is_filled_in() -> None:
     assert page_word("rows", "en", count="3") == "3 rows"
+
+
+def test_no_words_are_left_that_no_page_says() -> None:
+    pages = [*FOLDER.glob("*.py"), *(FOLDER / "templates").glob("*.html")]
+    text = "".join(path.read_text() for path in pages)
+    built = ("note_", "decided_")
+    unused = [key for key in WORDS if f'"{key}"' not in text and f"'{key}'" not in text]
+    assert [key for key in unused if not key.startswith(built)] == []

@@ -135,3 +135,12 @@ def test_a_question_is_offered_for_the_widest_tables(tmp_path: Path) -> None:
         "How many things are there?",
     ]
     assert schema_questions(Catalog(()), "en") == []
+
+
+def test_a_team_says_its_mode_and_each_voice_its_name(tmp_path: Path) -> None:
+    with serving(make_home(tmp_path), "--team") as server:
+        browser = server.browser()
+        thread = browser.new_thread()
+        page = browser.ask(thread, "How many orders are there?")
+        assert "Team: workflow" in page
+        assert 'class="voice"' in page
