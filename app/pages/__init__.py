@@ -1,0 +1,1 @@
+"""The web chat: pages, their routes and their templates."""
