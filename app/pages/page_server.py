@@ -12,11 +12,15 @@ from typing import TYPE_CHECKING
 from longtable.base.errors import ConfigError, MissingExtraError
 
 if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.routing import Route
+
     from longtable.app.pages.page_guard import Auth, GuardRules
     from longtable.app.pages.page_site import Site
     from longtable.app.pages.uploads import Uploaded
     from longtable.app.session import Progress, Session
     from longtable.app.settings.run_settings import Settings
+    from longtable.graph.conversation import Conversation
 
 LOOPBACK = "127.0.0.1"
 PORT = 8700
@@ -98,7 +102,7 @@ def serve_pages(
                     folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
                 site = site_of(settings, session, folder)
                 config = uvicorn.Config(
-                    web_app(site, rules),
+                    web_app(site, rules, panel=panel_of(site)),
                     log_level="warning",
                     access_log=False,
                     server_header=False,
@@ -120,6 +124,21 @@ def uploads_folder(settings: "Settings", session: "Session") -> Path | None:
 
     kept = results_folder(store_url(settings.store.url)) if session.lasts else None
     return kept.with_name(f"{kept.name.removesuffix('.results')}.uploads") if kept else None
+
+
+def panel_of(site: "Site") -> "list[Route]":
+    """Return the routes of the right side, over the threads of a site."""
+    from longtable.app.pages.context.panel_routes import panel_routes
+    from longtable.app.pages.page_words import preferred_language
+
+    def conversation_of(request: "Request") -> "Conversation":
+        return site.conversation(str(request.path_params["thread_id"]), request.state.owner)
+
+    return panel_routes(
+        conversation_of,
+        token_of=lambda request: str(request.state.token),
+        language_of=lambda request: preferred_language(request.headers.get("accept-language", "")),
+    )
 
 
 def site_of(settings: "Settings", session: "Session", folder: Path) -> "Site":

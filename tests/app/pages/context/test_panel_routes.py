@@ -1,0 +1,169 @@
+"""The routes of the panel, as a browser calls them."""
+
+import re
+from collections.abc import Iterator
+
+import pytest
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.testclient import TestClient
+
+from longtable.app.pages.context.panel_data import thread_record
+from longtable.app.pages.context.panel_html import panel_word
+from longtable.app.pages.context.panel_routes import MOST_ORIGINALS, panel_routes
+from longtable.base.errors import PersistenceError, ThreadNotFoundError
+from longtable.graph import Conversation
+from tests.app.pages.context.panel_talk import HOSTILE, long_talk
+from tests.support.threads import talk, thread
+
+PANEL = "/threads/t/panel"
+
+
+def client_of(conversation: Conversation) -> TestClient:
+    def conversation_of(request: Request) -> Conversation:
+        if request.path_params["thread_id"] != conversation.thread_id:
+            raise ThreadNotFoundError(request.path_params["thread_id"])
+        return conversation
+
+    routes = panel_routes(conversation_of, token_of=lambda _: "a-token")
+    return TestClient(Starlette(routes=routes))
+
+
+@pytest.fixture(scope="module")
+def talked() -> Conversation:
+    return long_talk(20)
+
+
+@pytest.fixture
+def short() -> Iterator[tuple[TestClient, Conversation]]:
+    conversation = thread()
+    talk(conversation, 7)
+    with client_of(conversation) as client:
+        yield client, conversation
+
+
+def test_the_panel_and_its_parts_are_fragments(talked: Conversation) -> None:
+    with client_of(talked) as client:
+        panel = client.get(PANEL)
+        assert panel.status_code == 200
+        assert panel.headers["content-type"] == "text/html; charset=utf-8"
+        assert panel.text.startswith('<div class="panel">')
+        assert 'value="a-token"' in panel.text
+        parts = client.get(f"{PANEL}/next-call").text
+        assert parts.count("<details>") == len(talked.view()) + 2
+        memory = client.get(f"{PANEL}/memory").text
+        assert memory in panel.text
+        assert (
+            panel_word("zh", "title") in client.get(PANEL, headers={"accept-language": "zh"}).text
+        )
+
+
+def test_every_address_in_the_panel_answers(talked: Conversation) -> None:
+    with client_of(talked) as client:
+        addresses = set(re.findall(r'hx-get="([^"]+)"', client.get(PANEL).text))
+        assert len(addresses) > 5
+        assert {client.get(address).status_code for address in addresses} == {200}
+
+
+def test_originals_are_the_words_of_the_transcript(talked: Conversation) -> None:
+    with client_of(talked) as client:
+        html = client.get(f"{PANEL}/originals/1-2").text
+        for message in talked.history(limit=2):
+            assert f">{message.text}</pre>" in html
+        cut = client.get(f"{PANEL}/originals/1-500").text
+        assert cut.count("<article") == len(talked.history()) < MOST_ORIGINALS
+        assert panel_word("en", "no_originals") in client.get(f"{PANEL}/originals/900-901").text
+
+
+@pytest.mark.parametrize("span", ["0-3", "5-2", "x", "1", "1-99999999999999999999", "-1-2"])
+def test_a_bad_range_is_answered_with_a_sentence(span: str, talked: Conversation) -> None:
+    with client_of(talked) as client:
+        answer = client.get(f"{PANEL}/originals/{span}")
+        assert answer.status_code == 400
+        assert "FIRST-LAST" in answer.text
+        assert "HX-Retarget" not in answer.headers
+
+
+def test_compact_preview_compact_and_undo(short: tuple[TestClient, Conversation]) -> None:
+    client, conversation = short
+    preview = client.post(f"{PANEL}/compact-preview").text
+    expected = conversation.compact(preview=True)
+    assert expected is not None
+    assert f"{expected.first} to {expected.last}" in preview
+    assert not thread_record(conversation).compactions
+    compacted = client.post(f"{PANEL}/compact").text
+    record = thread_record(conversation).compactions[-1]
+    assert f"from {record['tokens_before']:,} to {record['tokens_after']:,} tokens" in compacted
+    assert panel_word("en", "nothing_to_compact") in client.post(f"{PANEL}/compact").text
+    assert panel_word("en", "undone") in client.post(f"{PANEL}/undo").text
+    assert thread_record(conversation).thread.live[0] is None
+    assert panel_word("en", "nothing_to_undo") in client.post(f"{PANEL}/undo").text
+
+
+def test_pins_are_added_ended_and_restored(short: tuple[TestClient, Conversation]) -> None:
+    client, conversation = short
+    added = client.post(f"{PANEL}/pins", data={"text": HOSTILE})
+    assert panel_word("en", "pinned") in added.text
+    assert HOSTILE not in added.text
+    (pin,) = conversation.pins()
+    assert pin.text == HOSTILE
+    ended = client.post(f"{PANEL}/pins/{pin.id}/end").text
+    assert conversation.pins() == []
+    assert f"/pins/{pin.id}/restore" in ended
+    client.post(f"{PANEL}/pins/{pin.id}/restore")
+    assert [each.text for each in conversation.pins()] == [HOSTILE]
+
+
+def test_a_rule_said_in_a_message_is_restored_after_it_was_ended(
+    short: tuple[TestClient, Conversation],
+) -> None:
+    client, conversation = short
+    conversation.ask("From now on always leave out the airport EWR.")
+    (pin,) = conversation.pins()
+    client.post(f"{PANEL}/pins/{pin.id}/end")
+    assert conversation.pins() == []
+    client.post(f"{PANEL}/pins/{pin.id}/restore")
+    assert [each.text for each in conversation.pins()] == [pin.text]
+
+
+@pytest.mark.parametrize(
+    ("path", "fields", "status"),
+    [
+        ("/pins", {"text": "  "}, 422),
+        ("/pins", {}, 422),
+        ("/pins", {"text": "the password is hunter2secret"}, 422),
+        ("/pins", {"text": "x" * 2_000_000}, 422),
+        ("/pins", {"text": "nul \0"}, 422),
+        ("/pins/p00000000/end", {}, 404),
+        ("/pins/p00000000/restore", {}, 404),
+    ],
+)
+def test_what_cannot_be_done_leaves_the_panel_and_says_why(
+    short: tuple[TestClient, Conversation], path: str, fields: dict[str, str], status: int
+) -> None:
+    client, conversation = short
+    answer = client.post(f"{PANEL}{path}", data=fields)
+    assert answer.status_code == status
+    assert answer.headers["HX-Retarget"] == "#panel-note"
+    assert 'role="alert"' in answer.text
+    assert conversation.pins() == []
+
+
+def test_a_foreign_thread_is_not_found_and_a_new_one_is_empty() -> None:
+    with client_of(thread()) as client:
+        assert client.get("/threads/other/panel").status_code == 404
+        assert client.post("/threads/other/panel/undo").status_code == 404
+        new = client.get(PANEL)
+        assert new.status_code == 200
+        assert panel_word("en", "empty") in new.text
+
+
+def test_errors_that_are_not_a_persons_are_raised() -> None:
+    def broken(_: Request) -> Conversation:
+        raise PersistenceError("the disk is full")
+
+    with (
+        TestClient(Starlette(routes=panel_routes(broken))) as client,
+        pytest.raises(PersistenceError),
+    ):
+        client.get(PANEL)
