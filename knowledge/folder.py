@@ -14,6 +14,7 @@ from threading import Lock
 
 from longtable.base.concurrency import file_lock
 from longtable.base.errors import ConfigError, KnowledgeNotWritableError
+from longtable.base.words import fold
 from longtable.knowledge.entries import (
     Knowledge,
     Place,
@@ -38,7 +39,7 @@ MOST_RULES_CHARS = 4_000
 """The rules go with every call, whole."""
 MOST_QUERY_FILES = 20_000
 
-Fingerprint = tuple[tuple[str, int, int], ...]
+Fingerprint = tuple[tuple[str, int, int, int, int], ...]
 
 
 def read_folder(path: Path) -> Knowledge:
@@ -77,7 +78,7 @@ def read_folder(path: Path) -> Knowledge:
         )
         problems.append(Problem(Place(QUERIES), message))
         queries = queries[:MOST_QUERY_FILES]
-    return Knowledge(terms, rules, queries, problems)
+    return Knowledge(terms, rules, queries, [*problems, *rival_problems(queries)])
 
 
 def with_further(knowledge: Knowledge, elsewhere: Knowledge) -> Knowledge:
@@ -93,6 +94,31 @@ def with_further(knowledge: Knowledge, elsewhere: Knowledge) -> Knowledge:
             further.append(replace(query, name=names.for_question(query.name)))
     queries = [*knowledge.queries, *further]
     return replace(knowledge, queries=queries, problems=[*knowledge.problems, *elsewhere.problems])
+
+
+def rivals_of(query: VerifiedQuery, queries: Sequence[VerifiedQuery]) -> list[VerifiedQuery]:
+    """Return the queries that answer one of a query's questions in another way."""
+    own = {fold(question) for question in query.questions}
+    sql = bare_sql(query.sql)
+    return [
+        other
+        for other in queries
+        if bare_sql(other.sql) != sql and not own.isdisjoint(map(fold, other.questions))
+    ]
+
+
+def rival_problems(queries: Sequence[VerifiedQuery]) -> list[Problem]:
+    """Return a problem for each query whose question another one has before it, with other SQL."""
+    problems: list[Problem] = []
+    by_question: dict[str, VerifiedQuery] = {}
+    for query in queries:
+        for question in map(fold, query.questions):
+            other = by_question.setdefault(question, query)
+            if bare_sql(other.sql) != bare_sql(query.sql):
+                message = f"{other.place.file} answers the same question with other SQL: keep one"
+                problems.append(Problem(query.place, message))
+                break
+    return problems
 
 
 def _check_folder(path: Path) -> None:
@@ -114,6 +140,24 @@ def _check_folder(path: Path) -> None:
         ) from error
     except OSError as error:
         raise _unreadable(path, error) from error
+
+
+def _check_within(path: Path, folder: Path) -> None:
+    """Raise `ConfigError` if a path leads out of the folder: nothing is read from there."""
+    if not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder)):
+        raise ConfigError(f"{path} leads out of the knowledge folder: nothing is written there")
+
+
+def _check_terms(text: str, terms: Sequence[Term]) -> None:
+    """Raise `ConfigError` unless the new text of a glossary has exactly these terms. TOML has more
+    ways to write a table than are changed here.
+    """
+    found, problems = read_glossary(text)
+    if problems or found != [*terms]:
+        raise ConfigError(
+            f"{GLOSSARY} is written in a way that is not changed here: edit it by hand; nothing was"
+            " written"
+        )
 
 
 def _names(folder: Path) -> list[str]:
@@ -189,7 +233,12 @@ class KnowledgeFolder:
         Raises `ConfigError` if the folder is gone, or cannot be read.
         """
         with self._lock:
-            _check_folder(self.path)
+            try:
+                _check_folder(self.path)
+            except ConfigError:
+                self._knowledge = Knowledge()
+                self._seen = None
+                raise
             seen = _fingerprint(self.path)
             if seen != self._seen:
                 self._knowledge = with_further(read_folder(self.path), self._elsewhere)
@@ -287,6 +336,7 @@ class KnowledgeFolder:
         written.
         """
         with _writing(self.path):
+            _check_within(self.path / QUERIES, self.path)
             known = {_pair(query): query for query in reversed(self.current().queries)}
             names = FreeNames(self._taken_names())
             for query in queries:
@@ -333,7 +383,9 @@ class KnowledgeFolder:
             kept, doubles = unique_terms([*known, *sound])
             fresh = kept[len(known) :]
             if fresh:
-                _rewrite(file, _appended(before, write_glossary(fresh)))
+                after = _appended(before, write_glossary(fresh))
+                _check_terms(after, kept)
+                _rewrite(file, after)
         return [*problems, *doubles]
 
     def remove(self, name: str) -> bool:
@@ -353,7 +405,9 @@ class KnowledgeFolder:
             term = next((term for term in read_glossary(text)[0] if term.term == name), None)
             if term is None:
                 return False
-            _rewrite(file, without_table(text, term.place.line))
+            after = without_table(text, term.place.line)
+            _check_terms(after, [each for each in read_glossary(text)[0] if each.term != name])
+            _rewrite(file, after)
         return True
 
     def _glossary(self, file: Path) -> str:
@@ -398,13 +452,14 @@ def _unwritable(path: Path, error: OSError) -> KnowledgeNotWritableError:
 
 
 def _fingerprint(path: Path) -> Fingerprint:
-    """Return name, size and time of change of each file that is read, and the problems."""
+    """Return what changes with each file that is read, and the problems."""
     files, problems = _files(path)
-    seen = [(str(problem), 0, 0) for problem in problems]
+    seen = [(str(problem), 0, 0, 0, 0) for problem in problems]
     for file in files:
         with suppress(OSError):
             about = file.stat()
-            seen.append((file.name, about.st_size, about.st_mtime_ns))
+            times = about.st_mtime_ns, about.st_ctime_ns
+            seen.append((file.name, about.st_size, about.st_ino, *times))
     return tuple(seen)
 
 

@@ -6,17 +6,18 @@ questions. Whoever is named there counts as having checked what they keep.
 """
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from starlette.responses import Response
 
 from longtable.app.server.requests import (
     SAFE,
     BadRequestError,
+    EntryRefusedError,
     NotAnEditorError,
     RouteRequest,
     UnknownEntryError,
@@ -41,6 +42,9 @@ from longtable.knowledge.folder import KnowledgeFolder
 from longtable.nodes.state import values_of
 from longtable.store.records.knowledge_records import KnowledgeRecords
 
+if TYPE_CHECKING:
+    from longtable.graph.wiring.knowledge_provider import KnowledgeProvider
+
 EVERYBODY = "*"
 TERM = {"term": str, "synonyms": list, "meaning": str, "sql": str}
 QUERY = {"question": str, "wordings": list, "sql": str}
@@ -64,12 +68,12 @@ def check(request: RouteRequest) -> Mapping[str, Any]:
     """
     editor_of(request)
     taught = _taught(request)
-    problems = [{"place": str(each.place), "message": each.message} for each in taught.problems]
-    if taught.queries:
-        with _checking() as fault_of:
-            faults = [(str(query.place), fault_of(query)) for query in taught.queries]
-        problems += [{"place": place, "message": fault} for place, fault in faults if fault]
-    return request.page("problems", problems)
+    problems = [*taught.problems]
+    if taught.queries or taught.terms:
+        with _checking() as provider:
+            problems += provider.problems(taught)
+    shown = [{"place": str(each.place), "message": each.message} for each in problems]
+    return request.page("problems", shown)
 
 
 def add(request: RouteRequest) -> Mapping[str, Any]:
@@ -80,7 +84,8 @@ def add(request: RouteRequest) -> Mapping[str, Any]:
     folder = _folder()
     if "question" not in object_of(request):
         fields = body_of(request, TERM, needed=("term",))
-        folder.add_term(Term(**fields))
+        with _told():
+            folder.add_term(Term(**fields))
         return {"kind": "term", "name": fields["term"]}
     fields = body_of(request, QUERY, needed=("question", "sql"))
     query = VerifiedQuery(name="", checked_by=by, checked_on=_today(), **fields)
@@ -118,8 +123,8 @@ def import_(request: RouteRequest) -> Mapping[str, Any]:
     refused = folder.add_terms(found.terms)
     problems += map(str, refused)
     added = len(found.terms) - len(refused)
-    with _checking() as fault_of:
-        faults = [fault_of(query) for query in found.queries]
+    with _checking() as provider:
+        faults = [provider.fault(query) for query in found.queries]
     sound: list[VerifiedQuery] = []
     for query, fault in zip(found.queries, faults, strict=True):
         if fault:
@@ -224,8 +229,24 @@ def object_of(request: RouteRequest) -> dict[str, Any]:
 
 def _is_of(value: object, kind: type) -> bool:
     if kind is list:
-        return isinstance(value, list) and all(isinstance(each, str) for each in value)
+        return isinstance(value, list) and all(_is_of(each, str) for each in value)
+    if isinstance(value, str) and not is_storable(value):
+        return False
     return isinstance(value, kind) and not isinstance(value, bool)
+
+
+def is_storable(text: str) -> bool:
+    """Return whether a text can be written as UTF-8. A lone surrogate cannot."""
+    return not any("\ud800" <= letter <= "\udfff" for letter in text)
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    """Tell an editor why an entry of theirs is not kept."""
+    try:
+        yield
+    except ConfigError as error:
+        raise EntryRefusedError(str(error)) from error
 
 
 def _folder() -> KnowledgeFolder:
@@ -252,19 +273,19 @@ def _kept(
     request: RouteRequest, folder: KnowledgeFolder, query: VerifiedQuery
 ) -> Mapping[str, Any]:
     """Keep a query that the database can plan. Raises `ConfigError` for another one."""
-    with _checking():
-        now = datetime.now(UTC).isoformat()
+    now = datetime.now(UTC).isoformat()
+    with _checking(), _told():
         kept = keep_query(folder, query, request.threads.optional_store, now)
     return {"kind": "query", **asdict(kept)}
 
 
 @contextmanager
-def _checking() -> Iterator[Callable[[VerifiedQuery], str]]:
-    """Give a function that says why a query cannot run on the database, "" if it can."""
+def _checking() -> "Iterator[KnowledgeProvider]":
+    """Give what plans the folder's entries on the database."""
     from longtable.graph.wiring.knowledge_provider import KnowledgeProvider
 
     with open_database(running_settings()) as database:
-        yield KnowledgeProvider(_folder(), database).fault
+        yield KnowledgeProvider(_folder(), database)
 
 
 def _today() -> str:
