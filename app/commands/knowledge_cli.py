@@ -282,12 +282,15 @@ def _checking(folder: "KnowledgeFolder", settings: "Settings") -> "Iterator[Know
 def export(
     options: RunOptions,
     file: Annotated[Path, typer.Argument(help="The JSON file to write; it must not be there yet.")],
+    flat: Annotated[
+        bool, typer.Option("--flat", help="Write version 0.2.0.dev0 in place of 0.1.1.")
+    ] = False,
 ) -> None:
     """Write the terms as a semantic model of Apache Ossie. It has no place for queries."""
     with _opened(options) as (folder, _, screen):
         from longtable.knowledge.exchange.ossie import write_ossie
 
-        text = write_ossie(folder.current().terms, folder.path.name)
+        text = write_ossie(folder.current().terms, folder.path.name, flat=flat)
         try:
             with file.open("x", encoding="utf-8") as stream:
                 stream.write(text)

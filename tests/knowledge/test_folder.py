@@ -366,3 +366,15 @@ def test_a_folder_that_is_gone_teaches_nothing(folder: Path) -> None:
     with pytest.raises(ConfigError, match="is not there"):
         opened.current()
     assert opened.known == Knowledge()
+
+
+def test_ten_thousand_pairs_are_read_and_the_one_that_is_meant_is_found(tmp_path: Path) -> None:
+    folder = KnowledgeFolder(tmp_path)
+    (tmp_path / "queries").mkdir()
+    for number in range(10_000):
+        text = f"-- question: How many crates of sort{number} came?\nSELECT {number}\n"
+        (tmp_path / "queries" / f"q{number}.sql").write_text(text)
+    found = folder.found("crates of sort7654, how many were there?")
+    assert found.queries[0].sql == "SELECT 7654"
+    assert len(found.queries) <= 5
+    assert len(folder.query_names()) == 10_000
