@@ -17,15 +17,15 @@ from starlette.responses import Response
 from longtable.app.server.requests import (
     SAFE,
     BadRequestError,
-    EntryRefusedError,
     NotAnEditorError,
     RouteRequest,
     UnknownEntryError,
     file_headers,
+    json_response,
 )
 from longtable.app.session import open_database, server_knowledge
 from longtable.app.settings.run_settings import running_settings
-from longtable.base.errors import ConfigError, TurnPendingError
+from longtable.base.errors import ConfigError, KnowledgeNotWritableError, TurnPendingError
 from longtable.graph.changes import rate
 from longtable.graph.kept_queries import (
     keep_query,
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from longtable.graph.wiring.knowledge_provider import KnowledgeProvider
 
 EVERYBODY = "*"
+MOST_REASON_CHARS = 500
 TERM = {"term": str, "synonyms": list, "meaning": str, "sql": str}
 QUERY = {"question": str, "wordings": list, "sql": str}
 KEPT = {"turn": int, "question": str, "sql": str}
@@ -76,7 +77,7 @@ def check(request: RouteRequest) -> Mapping[str, Any]:
     return request.page("problems", shown)
 
 
-def add(request: RouteRequest) -> Mapping[str, Any]:
+def add(request: RouteRequest) -> Mapping[str, Any] | Response:
     """Add a term, or a query that the database can plan: `{"term": ..., "synonyms": [...],
     "meaning": ..., "sql": ...}` or `{"question": ..., "wordings": [...], "sql": ...}`.
     """
@@ -84,8 +85,12 @@ def add(request: RouteRequest) -> Mapping[str, Any]:
     folder = _folder()
     if "question" not in object_of(request):
         fields = body_of(request, TERM, needed=("term",))
-        with _told():
+        try:
             folder.add_term(Term(**fields))
+        except KnowledgeNotWritableError:
+            raise  # its words name a path
+        except ConfigError as error:
+            return _refused(error)
         return {"kind": "term", "name": fields["term"]}
     fields = body_of(request, QUERY, needed=("question", "sql"))
     query = VerifiedQuery(name="", checked_by=by, checked_on=_today(), **fields)
@@ -140,7 +145,7 @@ def import_(request: RouteRequest) -> Mapping[str, Any]:
     return {"added": added, "problems": problems}
 
 
-def keep(request: RouteRequest) -> Mapping[str, Any]:
+def keep(request: RouteRequest) -> Mapping[str, Any] | Response:
     """Keep the question of a turn and the SQL that answered it, or with `sql` the SQL that should
     have run: `{"turn": 3, "question": ..., "sql": ...}`, each of them optional.
     """
@@ -240,13 +245,11 @@ def is_storable(text: str) -> bool:
     return not any("\ud800" <= letter <= "\udfff" for letter in text)
 
 
-@contextmanager
-def _told() -> Iterator[None]:
+def _refused(error: ConfigError) -> Response:
     """Tell an editor why an entry of theirs is not kept."""
-    try:
-        yield
-    except ConfigError as error:
-        raise EntryRefusedError(str(error)) from error
+    reason = " ".join(str(error).split())[:MOST_REASON_CHARS]
+    body = {"code": "entry_refused", "message": reason, "retry_after": None}
+    return json_response({"error": body}, status=400)
 
 
 def _folder() -> KnowledgeFolder:
@@ -271,11 +274,16 @@ def _taught(request: RouteRequest) -> Knowledge:
 
 def _kept(
     request: RouteRequest, folder: KnowledgeFolder, query: VerifiedQuery
-) -> Mapping[str, Any]:
-    """Keep a query that the database can plan. Raises `ConfigError` for another one."""
+) -> Mapping[str, Any] | Response:
+    """Keep a query that the database can plan, and return it; of another one, why not."""
     now = datetime.now(UTC).isoformat()
-    with _checking(), _told():
-        kept = keep_query(folder, query, request.threads.optional_store, now)
+    try:
+        with _checking():
+            kept = keep_query(folder, query, request.threads.optional_store, now)
+    except KnowledgeNotWritableError:
+        raise
+    except ConfigError as error:
+        return _refused(error)
     return {"kind": "query", **asdict(kept)}
 
 

@@ -69,16 +69,6 @@ class NotAnEditorError(LongtableError):
         )
 
 
-class EntryRefusedError(ConfigError):
-    """A term or query that an editor sent is not kept. `reason` says why, and may be shown: it is
-    about what the editor sent.
-    """
-
-    def __init__(self, reason: str) -> None:
-        super().__init__(reason)
-        self.reason = " ".join(reason.split())[:500]
-
-
 class UnknownEntryError(LongtableError):
     """The server's knowledge has no query and no term of this name."""
 

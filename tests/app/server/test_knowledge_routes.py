@@ -92,6 +92,7 @@ def test_who_is_no_editor_reads_and_writes_nothing(server: str, taught: Path) ->
             ("POST", "knowledge", term),
             ("POST", "knowledge/import", OSSIE),
             ("DELETE", "knowledge/regular", None),
+            ("GET", "knowledge/check", None),
         ):
             answer = send(server, method, path, body, owner)
             assert (answer.status_code, answer.json()["error"]["code"]) == (403, "not_an_editor")
