@@ -2,144 +2,45 @@
 
 import codecs
 import os
-import shlex
 import stat
 import sys
 import tempfile
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import replace
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from threading import Lock
 
 from longtable.base.concurrency import file_lock
 from longtable.base.errors import ConfigError, KnowledgeNotWritableError
-from longtable.base.words import fold
 from longtable.knowledge.entries import (
     Knowledge,
-    Place,
     Problem,
     Term,
     VerifiedQuery,
-    one_line,
     unique_terms,
+)
+from longtable.knowledge.folder_reading import (
+    MOST_FILE_BYTES,
+    Fingerprint,
+    check_folder,
+    fingerprint,
+    is_there,
+    pair_of,
+    query_names,
+    read_folder,
+    text_of,
+    unreadable,
+    with_further,
 )
 from longtable.knowledge.glossary import FILE as GLOSSARY
 from longtable.knowledge.glossary import read_glossary, without_table, write_glossary
 from longtable.knowledge.material import MOST_QUERIES, Found, fitting, merged
-from longtable.knowledge.query_files import ENDING, FreeNames, bare_sql, read_query, write_query
+from longtable.knowledge.query_files import ENDING, FreeNames, read_query, write_query
 from longtable.knowledge.query_files import FOLDER as QUERIES
 from longtable.knowledge.query_search import QuerySearch
 
-RULES = "rules.md"
 LOCK = ".lock"
 FILE_MODE = 0o644
-MOST_FILE_BYTES = 1_000_000
-MOST_RULES_CHARS = 4_000
-"""The rules go with every call, whole."""
-MOST_QUERY_FILES = 20_000
-
-Fingerprint = tuple[tuple[str, int, int, int, int], ...]
-
-
-def read_folder(path: Path) -> Knowledge:
-    """Return what a folder teaches. What cannot be read is left out, with a problem for each.
-
-    Raises `ConfigError` if there is no such folder, or it cannot be read.
-    """
-    _check_folder(path)
-    terms: list[Term] = []
-    files, problems = _files(path)
-    rules = ""
-    queries: list[VerifiedQuery] = []
-    for file in files:
-        name = file.relative_to(path).as_posix()
-        text = _text(file, name, path)
-        if isinstance(text, Problem):
-            problems.append(text)
-        elif name == GLOSSARY:
-            terms, wrong = read_glossary(text)
-            problems += wrong
-        elif name == RULES:
-            rules = text.strip()
-        else:
-            query = read_query(text, name)
-            if isinstance(query, Problem):
-                problems.append(query)
-            else:
-                queries.append(query)
-    if len(rules) > MOST_RULES_CHARS:
-        message = f"at most {MOST_RULES_CHARS:,} characters of rules, found {len(rules):,}"
-        problems.append(Problem(Place(RULES, 1), message))
-        rules = ""
-    if len(queries) > MOST_QUERY_FILES:
-        message = (
-            f"at most {MOST_QUERY_FILES:,} queries, found {len(queries):,}; the first are used"
-        )
-        problems.append(Problem(Place(QUERIES), message))
-        queries = queries[:MOST_QUERY_FILES]
-    return Knowledge(terms, rules, queries, [*problems, *rival_problems(queries)])
-
-
-def with_further(knowledge: Knowledge, elsewhere: Knowledge) -> Knowledge:
-    """Return knowledge with queries and problems of elsewhere. Queries get other names where theirs
-    are taken.
-    """
-    known = {_pair(query) for query in knowledge.queries}
-    names = FreeNames({query.name for query in knowledge.queries})
-    further: list[VerifiedQuery] = []
-    for query in elsewhere.queries:
-        if _pair(query) not in known:
-            known.add(_pair(query))
-            further.append(replace(query, name=names.for_question(query.name)))
-    queries = [*knowledge.queries, *further]
-    return replace(knowledge, queries=queries, problems=[*knowledge.problems, *elsewhere.problems])
-
-
-def rivals_of(query: VerifiedQuery, queries: Sequence[VerifiedQuery]) -> list[VerifiedQuery]:
-    """Return the queries that answer one of a query's questions in another way."""
-    own = {fold(question) for question in query.questions}
-    sql = bare_sql(query.sql)
-    return [
-        other
-        for other in queries
-        if bare_sql(other.sql) != sql and not own.isdisjoint(map(fold, other.questions))
-    ]
-
-
-def rival_problems(queries: Sequence[VerifiedQuery]) -> list[Problem]:
-    """Return a problem for each query whose question another one has before it, with other SQL."""
-    problems: list[Problem] = []
-    by_question: dict[str, VerifiedQuery] = {}
-    for query in queries:
-        for question in map(fold, query.questions):
-            other = by_question.setdefault(question, query)
-            if bare_sql(other.sql) != bare_sql(query.sql):
-                message = f"{other.place.file} answers the same question with other SQL: keep one"
-                problems.append(Problem(query.place, message))
-                break
-    return problems
-
-
-def _check_folder(path: Path) -> None:
-    """Raise `ConfigError` if there is no such folder, or it cannot be read."""
-    try:
-        _names(path)
-    except (FileNotFoundError, NotADirectoryError, ValueError) as error:
-        quoted = shlex.quote(str(path))
-        message = (
-            f"is not there: check its name, or make it with mkdir {quoted}, or with its first"
-            f" entry: longtable knowledge add --knowledge {quoted} ..."
-        )
-        if isinstance(error, NotADirectoryError) and path.exists():
-            message = "is a file: a folder is needed"
-        raise ConfigError(
-            f"the knowledge folder {path} {message}",
-            name="knowledge",
-            wanted="a folder with glossary.toml, rules.md or queries/",
-        ) from error
-    except OSError as error:
-        raise _unreadable(path, error) from error
 
 
 def _check_within(path: Path, folder: Path) -> None:
@@ -158,61 +59,6 @@ def _check_terms(text: str, terms: Sequence[Term]) -> None:
             f"{GLOSSARY} is written in a way that is not changed here: edit it by hand; nothing was"
             " written"
         )
-
-
-def _names(folder: Path) -> list[str]:
-    """Return the names in a folder, sorted. Raises `OSError`: `Path.glob` would find nothing."""
-    with os.scandir(folder) as entries:
-        return sorted(entry.name for entry in entries)
-
-
-def _query_names(folder: Path) -> list[str]:
-    """Return the names of a folder's query files. Raises `OSError` if they cannot be listed."""
-    if not _is_there(folder / QUERIES):
-        return []
-    return [name for name in _names(folder / QUERIES) if name.endswith(ENDING)]
-
-
-def _is_there(file: Path) -> bool:
-    """Return whether a file or link is there, though it may not be readable."""
-    try:
-        file.lstat()
-    except FileNotFoundError:
-        return False
-    except OSError:
-        return True  # to read it tells why it cannot be read
-    return True
-
-
-def _files(path: Path) -> tuple[list[Path], list[Problem]]:
-    """Return the files of a folder that are read, in a fixed order, and a problem if its queries
-    cannot be listed.
-    """
-    files = [path / name for name in (GLOSSARY, RULES) if _is_there(path / name)]
-    try:
-        names = _query_names(path)
-    except OSError as error:
-        return files, [Problem(Place(QUERIES), f"it cannot be read: {error.strerror}")]
-    return [*files, *(path / QUERIES / name for name in names)], []
-
-
-def _text(file: Path, name: str, folder: Path) -> str | Problem:
-    """Return the text of a file, or why it cannot be read."""
-    try:
-        about = file.stat()
-        if not file.resolve().is_relative_to(folder.resolve()):
-            return Problem(Place(name), "this leads out of the folder")
-        if not stat.S_ISREG(about.st_mode):
-            return Problem(Place(name), "this is no file")
-        if about.st_size > MOST_FILE_BYTES:
-            message = f"at most {MOST_FILE_BYTES:,} bytes, found {about.st_size:,}"
-            return Problem(Place(name), message)
-        return file.read_bytes().decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = error.object.count(b"\n", 0, error.start) + 1
-        return Problem(Place(name, line), "the text is not UTF-8; save the file as UTF-8")
-    except OSError as error:
-        return Problem(Place(name), f"it cannot be read: {error.strerror}")
 
 
 class KnowledgeFolder:
@@ -234,12 +80,12 @@ class KnowledgeFolder:
         """
         with self._lock:
             try:
-                _check_folder(self.path)
+                check_folder(self.path)
             except ConfigError:
                 self._knowledge = Knowledge()
                 self._seen = None
                 raise
-            seen = _fingerprint(self.path)
+            seen = fingerprint(self.path)
             if seen != self._seen:
                 self._knowledge = with_further(read_folder(self.path), self._elsewhere)
                 self._search = None
@@ -294,7 +140,7 @@ class KnowledgeFolder:
 
         Raises `ConfigError` if the folder cannot be read.
         """
-        if not _is_there(self.path):
+        if not is_there(self.path):
             return set()
         return {query.name for query in self.current().queries}
 
@@ -337,18 +183,18 @@ class KnowledgeFolder:
         """
         with _writing(self.path):
             _check_within(self.path / QUERIES, self.path)
-            known = {_pair(query): query for query in reversed(self.current().queries)}
+            known = {pair_of(query): query for query in reversed(self.current().queries)}
             names = FreeNames(self._taken_names())
             for query in queries:
-                if _pair(query) in known:
-                    yield known[_pair(query)]
+                if pair_of(query) in known:
+                    yield known[pair_of(query)]
                     continue
                 name = names.for_question(query.name or query.question)
                 text = write_query(query)
                 written = read_query(text, f"{QUERIES}/{name}{ENDING}")
                 if not isinstance(written, Problem):
                     _write(self.path / QUERIES / f"{name}{ENDING}", text)
-                    known[_pair(written)] = written
+                    known[pair_of(written)] = written
                 yield written
 
     def _taken_names(self) -> set[str]:
@@ -356,9 +202,9 @@ class KnowledgeFolder:
         be listed, for a file could be written over.
         """
         try:
-            return {name.removesuffix(ENDING) for name in _query_names(self.path)}
+            return {name.removesuffix(ENDING) for name in query_names(self.path)}
         except OSError as error:
-            raise _unreadable(self.path / QUERIES, error) from error
+            raise unreadable(self.path / QUERIES, error) from error
 
     def add_term(self, term: Term) -> None:
         """Write a term below the others of the glossary.
@@ -415,9 +261,9 @@ class KnowledgeFolder:
 
         Raises `ConfigError` if it has a mistake: what is written below might not be read.
         """
-        if not _is_there(file):
+        if not is_there(file):
             return ""
-        text = _text(file, GLOSSARY, self.path)
+        text = text_of(file, GLOSSARY, self.path)
         problems = [text] if isinstance(text, Problem) else read_glossary(text)[1]
         if isinstance(text, Problem) or problems:
             raise ConfigError(f"mend {GLOSSARY} first: {problems[0]}")
@@ -439,33 +285,10 @@ def _writing(folder: Path) -> Iterator[None]:
         yield
 
 
-def _unreadable(path: Path, error: OSError) -> ConfigError:
-    return ConfigError(
-        f"the knowledge folder cannot be read: {path}: {error.strerror}", name="knowledge"
-    )
-
-
 def _unwritable(path: Path, error: OSError) -> KnowledgeNotWritableError:
     return KnowledgeNotWritableError(
         f"the knowledge folder cannot be written: {path}: {error.strerror}", name="knowledge"
     )
-
-
-def _fingerprint(path: Path) -> Fingerprint:
-    """Return what changes with each file that is read, and the problems."""
-    files, problems = _files(path)
-    seen = [(str(problem), 0, 0, 0, 0) for problem in problems]
-    for file in files:
-        with suppress(OSError):
-            about = file.stat()
-            times = about.st_mtime_ns, about.st_ctime_ns
-            seen.append((file.name, about.st_size, about.st_ino, *times))
-    return tuple(seen)
-
-
-def _pair(query: VerifiedQuery) -> tuple[str, str]:
-    """Return a query's question and SQL as a file would have them."""
-    return one_line(query.question), bare_sql(query.sql)
 
 
 def _appended(before: str, text: str) -> str:

@@ -18,7 +18,7 @@ from longtable.app.settings.run_settings import check_text
 from longtable.base.errors import MessageTooLongError, UnknownPinError
 from longtable.base.events import QueryFinished
 from longtable.graph.kept_queries import STORE
-from longtable.knowledge.folder import rivals_of
+from longtable.knowledge.folder_reading import rivals_of
 from longtable.memory.messages.marks import EXCLUDED, kind_of
 from longtable.nodes.compacting.compaction_events import NOTHING_LEFT
 from longtable.nodes.state import turn_of

@@ -15,7 +15,8 @@ import pytest
 
 from longtable.base.errors import ConfigError
 from longtable.knowledge.entries import Knowledge, Term, VerifiedQuery
-from longtable.knowledge.folder import KnowledgeFolder, read_folder, rivals_of
+from longtable.knowledge.folder import KnowledgeFolder
+from longtable.knowledge.folder_reading import read_folder, rivals_of
 
 QUERY = VerifiedQuery(name="", question="How many orders?", sql="SELECT count(*) FROM orders")
 
