@@ -36,6 +36,7 @@ from longtable.app.server.thread_routes import (
     threads,
     topic,
     topics,
+    turns,
     usage,
 )
 from longtable.base.errors import (
@@ -63,6 +64,7 @@ ROUTES: tuple[tuple[str, str, Callable[[Request], Awaitable[Response]]], ...] = 
             ("DELETE", THREAD, delete),
             ("GET", f"{THREAD}/compact", compact_preview),
             ("GET", f"{THREAD}/history", history),
+            ("GET", f"{THREAD}/turns", turns),
             ("GET", f"{THREAD}/export", export),
             ("GET", f"{THREAD}/audit", audit),
             ("GET", f"{THREAD}/pins", pins),

@@ -20,6 +20,7 @@ actual value, and what to do. A program reads `error.code` and the attributes. A
                 RequestTooLongError
                 RequestTooLargeError
             RateLimitedError
+            TooManyTurnsError
             InvalidTextError
             WrongRoleError
             NotPrivateError
@@ -353,6 +354,16 @@ class RequestTooLargeError(RequestLimitError):
 
     unit = "bytes"
     setting = "bytes"
+
+
+class TooManyTurnsError(InputError):
+    """As many turns are running in this process as are allowed; nothing was written."""
+
+    def __init__(self, *, most: int) -> None:
+        super().__init__(
+            f"{most:,} turns are running: wait for the end of one, or raise RunningTurns.most"
+        )
+        self.most = most
 
 
 class RateLimitedError(InputError):

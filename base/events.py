@@ -115,6 +115,8 @@ class ContextCompressed(TypedDict):
     """
     archive: NotRequired[str]
     """Key of the file that holds the compacted messages: `Conversation.archive_file(key)`."""
+    undone: NotRequired[bool]
+    """True in a past turn if the compaction was undone since."""
 
 
 class ContextCompactionSkipped(TypedDict):
@@ -231,6 +233,9 @@ class ToolFinished(TypedDict):
     status: Literal["success", "error"]
     ms: int
     error: NotRequired[str]
+    decision: NotRequired[Literal["approve", "edit", "reject"]]
+    decided_by: NotRequired[str]
+    """What a person decided on the call, and who, as in `QueryFinished`."""
 
 
 class QueryStarted(TypedDict):
@@ -275,6 +280,14 @@ class QueryFinished(TypedDict):
     """
     verified: NotRequired[Verified]
     """The verified query that the SQL equals but for parameters."""
+    decision: NotRequired[Literal["approve", "edit", "reject"]]
+    """What a person decided on the query. Absent if nobody was asked."""
+    decided_by: NotRequired[str]
+    """Who decided: the owner of the run if a server authenticated the person, or else the `by` of
+    the decision, or else the owner of the run; "" if none is set.
+    """
+    gone: NotRequired[str]
+    """Of a past turn: why `rows` lacks rows that the result had."""
     not_kept: NotRequired[str]
     """Why the result store could not keep the result."""
     error: NotRequired[str]

@@ -34,7 +34,16 @@ SPENT: Namespace = ("longtable", "spent")
 """Prefix of all namespaces of the kind `spent`; see `KINDS`."""
 
 Kind = Literal[
-    "archive", "archived", "compactions", "records", "inbox", "audit", "recall", "words", "spent"
+    "archive",
+    "archived",
+    "compactions",
+    "records",
+    "inbox",
+    "audit",
+    "recall",
+    "words",
+    "spent",
+    "failures",
 ]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 """Kinds of data that a store keeps of one thread.
@@ -42,7 +51,8 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 `archive` holds retired messages by number; `archived` holds their numbers by message id. `recall`
 holds the texts of live messages that were made searchable by meaning. `words` holds the index of
 the words of retired messages; its keys are numbers and contain no word. `spent` holds the tokens of
-each turn, on a server only.
+each turn, on a server only. `failures` has one item for each turn that failed, until the next turn
+begins.
 """
 NODE = "\x1f"
 """Separator in the id of a memory that belongs to a node of another graph: it stands between the
@@ -103,7 +113,8 @@ MARKS = (
     "sources",
     "private",
     "pooled",
-    "ran",
+    "verified",
+    "report",
 )
 """Marks of messages, in `additional_kwargs["longtable"]`."""
 KINDS_OF_MESSAGES = ("recalled", "steered", "colleague", "excluded", "summary")
@@ -113,9 +124,15 @@ KEYS = {
         "id previous strategy kind from_id to_id count length folded summary pins ended ledger"
         " excluded rebuilt language method writer why_by_code coverage coverage_note"
         " summary_tokens folded_tokens tokens_before tokens_after policy_version turn time spent"
-        " ledger_budget kept earlier folds merged replaces"
+        " ledger_budget kept earlier folds merged replaces report"
     ),
-    "Edit": "id op turn time pin pins quote message number record score comment why",
+    "CompactionReport": "ms reasons ahead archive",
+    "ToolReport": "ms query sql decision decided_by verified not_kept",
+    "AnswerReport": "usage material recalls fallbacks color",
+    "Edit": (
+        "id op turn time pin pins quote message number record score comment why answer figures"
+        " voice failure code text retry_after"
+    ),
     "Pin": "id text message_id turn by speaker",
     "PinEnd": "pin quote message turn",
     "Turn": (

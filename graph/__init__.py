@@ -15,6 +15,8 @@ if TYPE_CHECKING:  # one import a module: the names stand together as _HOMES has
     from longtable.graph.ratings import Rating as Rating
     from longtable.graph.ratings import ratings_of_threads as ratings_of_threads
     from longtable.graph.running.answers import Answer as Answer
+    from longtable.graph.running.past_turns import PastTurn as PastTurn
+    from longtable.graph.running.running_turns import RunningTurns as RunningTurns
     from longtable.store.records.archive_files import ArchiveFiles as ArchiveFiles
     from longtable.graph.wiring.build import build_graph as build_graph
     from longtable.graph.wiring.build_options import (
@@ -94,12 +96,14 @@ _HOMES = {
     "MemoryTools": "longtable.graph.wiring.build_options",
     "MessageMetadata": "longtable.memory.messages.metadata",
     "Mode": "longtable.nodes.team.mode_hook",
+    "PastTurn": "longtable.graph.running.past_turns",
     "Persistence": "longtable.store.persistence",
     "Persona": "longtable.nodes.team.personas",
     "Price": "longtable.memory.counting.prices",
     "RateLimit": "longtable.nodes.arriving.rate_limit",
     "RequestLimits": "longtable.base.context",
     "ResultStore": "longtable.tools.results.result_store",
+    "RunningTurns": "longtable.graph.running.running_turns",
     "Scene": "longtable.nodes.team.mode_hook",
     "State": "longtable.nodes.state",
     "Summarizer": "longtable.graph.wiring.build_options",

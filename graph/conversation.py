@@ -38,6 +38,7 @@ from longtable.graph.ratings import Rating, Score, questions_of, ratings_in
 from longtable.graph.reports import ALL, audit_of
 from longtable.graph.running import turns
 from longtable.graph.running.answers import Answer, CompactionEvent, answer_of, compaction_of
+from longtable.graph.running.past_turns import PastTurn, past_turns
 from longtable.graph.running.thread_runner import ThreadRunner, WhenBusy
 from longtable.graph.thread_state import (
     OWNER,
@@ -246,7 +247,8 @@ class Conversation:
         or the answer to a question that a tool asked by `interrupt`. It answers the question
         `waiting_id`; without an id, the first one. A decision is `{"type": "approve"}`, `{"type":
         "reject", "message": "why"}` or `{"type": "edit", "edited_action": {"name": "run_sql",
-        "args": {"sql": "..."}}}`. Without an answer the questions are asked again.
+        "args": {"sql": "..."}}}`. It may name who decided, as `"by"`. Without an answer the
+        questions are asked again.
 
         Raises `WrongDecisionError` or `NothingAskedError` if the answer does not fit; then nothing
         has changed.
@@ -348,6 +350,29 @@ class Conversation:
         thread = self._thread()
         first, last = changes.number_range(thread, start, limit)
         return changes.transcript(thread, self._archived(thread, first, last), first, last)
+
+    def turns(self, *, start: int = 1, limit: int | None = None) -> list[PastTurn]:
+        """Return the turns of the thread, oldest first, each with its lasting events. `start` is
+        the number of the first turn, counted from 1; a negative one counts from the newest, so that
+        `start=-20` is the last 20. `limit` is the most turns, None for all.
+
+        The events are those that the turn's stream had: its queries with their first 200 rows, tool
+        calls, charts, recalls, pins, compactions, material, fallbacks, voices, messages that
+        joined, flagged figures, reasoning, the text of each answer as one `token`, and the final
+        `answer` or `failed`. Of `context_usage` the count of each answer's own call is kept. An
+        approval or a question is there while it waits; then the query says who decided. Of a
+        model call that failed, only `failed` is kept, in the store, until the turn is answered.
+        Rows come from the result store; if they are gone, `gone` says why.
+
+        These events do not last: pieces of text, `model_retry`, `thread_waiting`,
+        `context_compaction_skipped`, `messages_retired`, `audit_failed`, `team_turn` and
+        `unknown_mentions`. Raises `ThreadNotFoundError`.
+        """
+        state = self._runner.state()
+        self._runner.values(state)
+        return past_turns(
+            self._threads, self.thread_id, state, start=start, limit=limit, results=self.results
+        )
 
     def view(self, voice: str | None = None) -> ViewMessages:
         """Return exactly the messages that the next model call would send if it were made now. A
@@ -699,6 +724,7 @@ class Conversation:
     aapprovals = a_from(approvals)
     awaiting = a_from(waiting)
     ahistory = a_from(history)
+    aturns = a_from(turns)
     aview = a_from(view)
     aundo = _a_from_locked(undo)
     arate = a_from(rate)

@@ -33,6 +33,7 @@ from longtable.memory.messages.marks import EXCLUDED, marked, turn_number
 from longtable.memory.records import Compaction
 from longtable.memory.search import Original
 from longtable.memory.thread import Edit, Thread
+from longtable.nodes.closing.failures import failed_or_open
 from longtable.nodes.state import (
     State,
     Turn,
@@ -43,6 +44,7 @@ from longtable.nodes.state import (
     with_tally,
 )
 from longtable.store.damage import readable
+from longtable.store.records.failed_turns import failure_edit
 from longtable.store.records.retired import page
 from longtable.store.records.retired_store import StoreArchive, keep_originals, write_compactions
 from longtable.store.records.thread_index import entry_of, may_see, owner_of, title_of
@@ -192,10 +194,21 @@ def _whole(
         archived=archived,
         retired=threads.retired_compactions(thread_id, thread),
         compactions=thread.compactions,
-        edits=thread.edits,
+        edits=[*thread.edits, *unfinished_failure(threads, thread_id, turn_of(values_of(state)))],
         turn=turn_of(values_of(state)),
         channels={name: dict(state.values[name]) for name in CHANNELS if state.values.get(name)},
     )
+
+
+def unfinished_failure(threads: StoredThreads, thread_id: str, turn: Turn) -> list[Edit]:
+    """Return the edit that says why the newest turn failed, as a list of one. The list is empty if
+    it did not fail.
+    """
+    store = threads.optional_store
+    if store is None or not failed_or_open(turn):
+        return []
+    edit = failure_edit(store, thread_id, turn.get("number", 0))
+    return [edit] if edit is not None else []
 
 
 def spent_in(whole: ThreadRecord) -> list[Spent]:
@@ -430,7 +443,7 @@ def _concerns(edit: Edit, turn: int, length: int, records: set[str]) -> bool:
     match edit["op"]:
         case "pin":
             return int(edit["pin"].get("turn", 0)) <= turn
-        case "rate":
+        case "rate" | "flag" | "fail":
             return int(edit.get("turn", 0)) <= turn
         case "unpin":  # by a person: without effect where there is nothing to take back
             return int(edit.get("turn", 0)) <= turn

@@ -5,6 +5,7 @@ from typing import Any, Literal, NotRequired
 
 from typing_extensions import TypedDict
 
+from longtable.base.errors import Reason
 from longtable.memory.counting.provider_reports import UNKNOWN
 from longtable.memory.counting.usage import SummaryCall
 from longtable.memory.pins.pins import PinEnd
@@ -63,6 +64,15 @@ class Writing(TypedDict):
     time: str
 
 
+class CompactionReport(TypedDict):
+    """How a compaction went, as its event told it."""
+
+    ms: int
+    reasons: list[Reason]
+    ahead: bool
+    archive: NotRequired[str]
+
+
 class Compaction(Covered, Memory, Writing):
     """One compaction as the state keeps it: plain JSON."""
 
@@ -92,6 +102,8 @@ class Compaction(Covered, Memory, Writing):
     """How many compactions were merged into this record. They are in the store."""
     replaces: NotRequired[list[str]]
     """Ids of the records in the state that this merged record replaces."""
+    report: NotRequired[CompactionReport]
+    """How the compaction went. Absent in records of earlier versions."""
 
 
 BY_CODE = "code"

@@ -14,7 +14,7 @@ from longtable.memory.messages.sent_messages import with_notes, with_sent_name, 
 from longtable.memory.pins.pins import IN_PASSING, Pin, PinEnd, with_ends
 from longtable.memory.records import Compaction, is_results, stored_ends, stored_pins
 
-EditOperation = Literal["pin", "unpin", "exclude", "include", "undo", "rate"]
+EditOperation = Literal["pin", "unpin", "exclude", "include", "undo", "rate", "flag", "fail"]
 
 
 class Edit(TypedDict):
@@ -40,6 +40,19 @@ class Edit(TypedDict):
     comment: NotRequired[str]
     why: NotRequired[str]
     """Reason of an exclusion: "refused" if the model's provider refused the message."""
+    answer: NotRequired[str]
+    """Id of the answer after which a turn changed pins, or whose figures are flagged."""
+    figures: NotRequired[list[str]]
+    """Of a flag: the figures of the answer that no result supports, as written."""
+    voice: NotRequired[str]
+    failure: NotRequired[str]
+    """Of a flag: why the figures could not be checked."""
+    code: NotRequired[str]
+    """Of a failed turn: the code of its error, and for the person its sentence (`text`) and the
+    seconds to wait (`retry_after`).
+    """
+    text: NotRequired[str]
+    retry_after: NotRequired[float | None]
 
 
 REFUSED = "refused"
@@ -123,7 +136,7 @@ class Thread:
                 removed.discard(edit["pin"]["id"])
                 restored[edit["pin"]["id"]] = edit.get("turn", -1)
             elif edit["op"] == "unpin" and "quote" in edit:
-                ends += _ends_of(edit)
+                ends += ends_of(edit)
             elif edit["op"] == "unpin":
                 removed |= set(edit["pins"])
         live = [
@@ -245,7 +258,7 @@ class Thread:
         )
 
 
-def _ends_of(edit: Edit) -> list[PinEnd]:
+def ends_of(edit: Edit) -> list[PinEnd]:
     """Return an end for each pin that an edit ended by a quote of the user."""
     return [
         PinEnd(pin=id_, quote=edit["quote"], message=str(edit["message"]), turn=edit["turn"])

@@ -31,6 +31,7 @@ ALLOWED: tuple[Literal["approve"], Literal["edit"], Literal["reject"]] = (
     "reject",
 )
 MOST_REASON = 2_000
+MOST_NAME = 200
 WRONG = ("syntax", "unknown_name", "ambiguous", "type", "refused")
 """Problems with which a query fails whenever it runs. Nobody is asked about such a query."""
 
@@ -123,9 +124,17 @@ class Approve:
         request = request_of(calls, unanswered(now.thread.messages))
         actions = request["action_requests"]
         answer = interrupt(request, response_schema=_fitting(actions))
-        return {
-            "turn": {**turn, "approval": {"asked": calls, "decided": decisions_of(answer, actions)}}
-        }
+        decided = decisions_of(answer, actions)
+        for decision in decided:
+            decision["by"] = _authenticated(now) or decision.get("by") or now.context.owner or ""
+        return {"turn": {**turn, "approval": {"asked": calls, "decided": decided}}}
+
+
+def _authenticated(now: Now) -> str:
+    """Return the owner of the run if a server has authenticated the person, otherwise ""."""
+    server = now.runtime.server_info
+    known = server is not None and server.user is not None and server.user.is_authenticated
+    return (now.context.owner or "") if known else ""
 
 
 def _fitting(actions: Sequence[ActionRequest]) -> type[Any]:
@@ -169,7 +178,8 @@ def request_of(pending: Sequence[PendingCall], calls: Sequence[ToolCall]) -> Req
 
 def decisions_of(answer: object, actions: Sequence[ActionRequest]) -> list[Decision]:
     """Read the answer to an interrupt: `{"decisions": [...]}`, with one decision for each action,
-    in order. Raises `WrongDecisionError` if it has another form.
+    in order. A decision may name who decided (`by`). Raises `WrongDecisionError` if it has another
+    form.
     """
     decisions = answer.get("decisions") if isinstance(answer, Mapping) else None
     if not isinstance(decisions, Sequence) or isinstance(decisions, str):
@@ -180,10 +190,22 @@ def decisions_of(answer: object, actions: Sequence[ActionRequest]) -> list[Decis
         raise WrongDecisionError(
             f"{len(actions)} actions wait, each for one decision in order, found {len(decisions)}"
         )
-    return [
-        _decision(one, action, place)
-        for place, (one, action) in enumerate(zip(decisions, actions, strict=True), 1)
-    ]
+    decided: list[Decision] = []
+    for place, (one, action) in enumerate(zip(decisions, actions, strict=True), 1):
+        decision = _decision(one, action, place)
+        if by := one.get("by"):
+            decision["by"] = _name(by, place)
+        decided.append(decision)
+    return decided
+
+
+def _name(by: object, place: int) -> str:
+    if not isinstance(by, str) or len(by) > MOST_NAME:
+        raise WrongDecisionError(
+            f"`by` of decision {place} must be a name of at most {MOST_NAME} characters, found"
+            f" {_shown(by)}"
+        )
+    return by
 
 
 def _decision(decision: object, action: ActionRequest, place: int) -> Decision:

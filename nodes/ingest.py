@@ -31,7 +31,7 @@ from longtable.nodes.arriving.input_checks import check_input
 from longtable.nodes.arriving.rate_limit import RateLimit
 from longtable.nodes.arriving.stamps import Accepted, stamp
 from longtable.nodes.call_plans import CallSource, Readings
-from longtable.nodes.closing.failures import retry_update
+from longtable.nodes.closing.failures import noted_failure, retry_update
 from longtable.nodes.state import (
     ANSWERED,
     InputRefusal,
@@ -132,7 +132,10 @@ class Ingest:
             turn = first_voice(self.team, [*thread.messages, *stamped], turn, runtime.stream_writer)
         again = bool(steered or answers)
         messages = [*_removals(arrival.sent, ordered, again=again), *stamped]
-        return {**left, "messages": messages, "turn": with_last(turn, stamped)}
+        update: Update = {**left, "messages": messages, "turn": with_last(turn, stamped)}
+        if failed := noted_failure(now):
+            update["edits"] = [*left.get("edits", ()), *failed]
+        return update
 
     def _check(
         self,

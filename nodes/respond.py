@@ -21,6 +21,12 @@ from longtable.base.events import TurnStatus
 from longtable.memory.counting.calibration import Calibration
 from longtable.memory.counting.provider_reports import reported_model
 from longtable.memory.materials import Material, MaterialPart, with_materials
+from longtable.memory.messages.call_reports import (
+    REPORT,
+    AnswerReport,
+    ReportedMaterial,
+    ReportedRecall,
+)
 from longtable.memory.messages.marks import MATERIAL, POOLED, PRIVATE, unmarked
 from longtable.memory.messages.reasoning import MARK, separate_reasoning, without_reasoning
 from longtable.memory.messages.rounds import all_calls
@@ -95,6 +101,8 @@ class Asking:
     materials: Sequence[Material] = ()
     """Material that is sent with this call only and is not kept."""
     passed: list[MaterialPart] = field(default_factory=list)
+    report: AnswerReport = field(default_factory=AnswerReport)
+    """What the thread keeps of the call besides its answer."""
 
     def view(self) -> View:
         """Return the next request."""
@@ -148,7 +156,10 @@ class Asking:
             return ""
         if not hits["messages"]:
             return ""
-        self.emit(recall_event(keyword, hits, via="marker"))
+        event = recall_event(keyword, hits, via="marker")
+        self.emit(event)
+        kept = ReportedRecall(query=keyword, found=event["found"], turns=event["turns"])
+        self.report.setdefault("recalls", []).append(kept)
         lines = [
             f"[m{hit['number']}] {' '.join(filter(None, [hit['role'], hit.get('name')]))} (turn"
             f" {hit['turn']}): {hit['text']}"
@@ -252,9 +263,14 @@ class Respond:
         if of_team := self.plans.of_team(now):
             shown, passed = with_materials(of_team.view, asking.materials, of_team)
             figures = team_figures(shown, of_team.call_config)
+        asking.report["usage"] = figures
         if provided.materials or provided.failures:
             call = now.turn.get("calls", 0) + 1
-            emit(context_passed_event(call, passed, provided.failures))
+            event = context_passed_event(call, passed, provided.failures)
+            emit(event)
+            asking.report["material"] = ReportedMaterial(
+                call=call, passed=event["passed"], left_out=event["left_out"]
+            )
         if not view.parts.passed:
             return view, {}
         emit({"type": "context_usage", **figures})
@@ -281,16 +297,7 @@ class Respond:
             known = self._calibration(now)
             update |= _learned(known, known.learn(view.parts.total, reported))
         if not is_empty(answer):
-            marks: dict[str, Any] = (
-                {MARK: reasoning} if (reasoning := separate_reasoning(answer)) else {}
-            )
-            if caller.name and not (isinstance(answer, AIMessage) and reported_model(answer)):
-                marks["model"] = caller.name
-            if caller.answered:
-                marks["instead_of"] = caller.line[0].name
-            marks |= _material_marks(asking.passed)
-            if self.team and self.team.mode.private:
-                marks |= {POOLED: True, PRIVATE: True} if _has_calls(answer) else {POOLED: True}
+            marks = self._marks(answer, turn, asking, caller)
             if not reported:  # later nothing else says what the call took
                 marks["sent"] = view.parts.total
             if self.team and (voice := turn.get("voice")):
@@ -306,6 +313,28 @@ class Respond:
                 accepted = with_mode(self.team, accepted, now.thread.messages, turn)
             update["messages"] = [accepted]
         return {**update, "turn": with_last(turn, update.get("messages", ()))}
+
+    def _marks(
+        self, answer: BaseMessage, turn: Turn, asking: Asking, caller: Caller
+    ) -> dict[str, Any]:
+        """Return the marks of an answer that say how its call went."""
+        reasoning = separate_reasoning(answer)
+        marks: dict[str, Any] = {MARK: reasoning} if reasoning else {}
+        if caller.name and not (isinstance(answer, AIMessage) and reported_model(answer)):
+            marks["model"] = caller.name
+        if caller.answered:
+            marks["instead_of"] = caller.line[0].name
+        marks |= _material_marks(asking.passed)
+        if self.team and self.team.mode.private:
+            marks |= {POOLED: True, PRIVATE: True} if _has_calls(answer) else {POOLED: True}
+        report: AnswerReport = {**asking.report}
+        if _has_calls(answer):
+            report.pop("usage", None)
+        if caller.fallbacks:
+            report["fallbacks"] = list(caller.fallbacks)
+        if self.team and (voice := turn.get("voice")) and self.team.personas[voice].color:
+            report["color"] = self.team.personas[voice].color
+        return {**marks, REPORT: dict(report)} if report else marks
 
     def _calibration(self, now: Now) -> Calibration:
         return self.plans.readings.calibration(now.state.get("learned"))

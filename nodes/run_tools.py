@@ -112,7 +112,8 @@ class RunTools:
         update = self._update(work, now)
         board = inputs.board
         if board.made or board.ends:
-            update["edits"], event = pin_changes(board.made, board.ends)
+            calling = _calling(now.thread.messages)
+            update["edits"], event = pin_changes(board.made, board.ends, calling)
             now.runtime.stream_writer(event)
         return update
 
@@ -237,8 +238,13 @@ class RunTools:
 
 def _is_voices_own(messages: Sequence[BaseMessage]) -> bool:
     """Return whether the newest tool calls are private to the voice that made them."""
-    calling = next((message for message in reversed(messages) if message.type == "ai"), None)
+    calling = _calling(messages)
     return calling is not None and bool(mark_of(calling, PRIVATE))
+
+
+def _calling(messages: Sequence[BaseMessage]) -> BaseMessage | None:
+    """Return the message with the newest tool calls."""
+    return next((message for message in reversed(messages) if message.type == "ai"), None)
 
 
 def _pin_calls(messages: Sequence[BaseMessage], turn: int) -> int:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
-from itertools import takewhile
+from itertools import chain, takewhile
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import AIMessage, BaseMessage
@@ -35,6 +35,7 @@ from longtable.base.events import TurnStatus, UnsupportedNumbers
 from longtable.base.redaction import redacted
 from longtable.memory.messages.marks import marked, turn_number
 from longtable.memory.pins.pins import pins_in_passing
+from longtable.memory.thread import Edit
 from longtable.memory.voices import NARRATOR
 from longtable.nodes.arriving.inbox import receive
 from longtable.nodes.arriving.incoming import is_sync
@@ -111,7 +112,7 @@ class Settle:
             raise failure_of(turn)
         closing = self._closing(now) if status == NOBODY else []
         messages = closing or ([self._notice(status, now)] if status in NOTICES else [])
-        doubts = self._doubts(now) if not messages else Turn()
+        flags = self._flags(now) if not messages else []
         cut_short: list[AIMessage] = []
         if self.team and turn.get("voice") and status != "compacting":
             scene = scene_of(self.team, [*now.thread.messages, *messages], turn)
@@ -121,7 +122,8 @@ class Settle:
             if following in now.config.get("voices", {}):
                 # One that joined since is asked from the next turn on.
                 if left:
-                    return {"messages": messages, "turn": next_turn}
+                    flagged = Update(edits=flags) if flags else Update()
+                    return {**flagged, "messages": messages, "turn": next_turn}
                 cut_short = [self._cut_short(str(following), now)]
             messages += [*self._closing(now, messages), *cut_short]
         footed = [] if messages or status == "compacting" else self._footed(now)
@@ -140,11 +142,14 @@ class Settle:
             **turn,
             "status": last_status,
             "prepare": prepare,
-            **doubts,
+            **_unsupported(flags),
             **(Turn(footers=True) if footed else Turn()),
         }
+        edits = [*flags, *passing.get("edits", ())]
+        if edits:
+            again["edits"] = [*again.get("edits", ()), *edits]
         update = Update(messages=[*messages, *footed]) if messages or footed else Update()
-        return {**again, **passing, **update, "turn": with_last(closed, messages)}
+        return {**again, **update, "turn": with_last(closed, messages)}
 
     def _footed(self, now: Now) -> list[BaseMessage]:
         """Return the answer with the operator's footer, as a list of one message. The list is empty
@@ -224,19 +229,21 @@ class Settle:
         known_pins = now.thread.pins
         pins = pins_in_passing(_of_turn(now), known_pins)
         known = {pin.id for pin in known_pins}
-        edits, event = pin_changes([pin for pin in pins if pin.id not in known], [])
+        new = [pin for pin in pins if pin.id not in known]
+        edits, event = pin_changes(new, [], now.thread.messages[-1])
         if not edits:
             return {}
         now.runtime.stream_writer(event)
         return {"edits": edits}
 
-    def _doubts(self, now: Now) -> Turn:
-        """Check the figures of the answer. Return the turn's keys for figures that no result
-        supports, and send an event about them, because the answer has already streamed.
+    def _flags(self, now: Now) -> list[Edit]:
+        """Check the figures of the answer. Return a list of one edit that keeps those that no
+        result supports, and send an event about them, because the answer has already streamed. The
+        list is empty if there are none.
         """
         turn = now.turn
         if turn.get("status") == "compacting" or now.context.check_numbers == "off":
-            return {}
+            return []
         number = turn.get("number", 0)
         failure = ""
         try:
@@ -245,11 +252,16 @@ class Settle:
             figures = []
             failure = f"{type(error).__name__}: {redacted(' '.join(str(error).split()))[:200]}"
         if not figures and not failure:
-            return {}
+            return []
         event = UnsupportedNumbers(type="unsupported_numbers", turn=number, figures=figures)
-        whose = {"voice": turn["voice"]} if turn.get("voice") else {}
-        now.runtime.stream_writer({**event, **whose, **({"failure": failure} if failure else {})})
-        return {"unsupported_numbers": figures} if figures else {}
+        flag = Edit(id=uuid.uuid4().hex, op="flag", turn=number, figures=figures)
+        flag["answer"] = str(now.thread.messages[-1].id)
+        if failure:
+            event["failure"] = flag["failure"] = failure
+        if voice := turn.get("voice"):
+            flag["voice"] = voice
+        now.runtime.stream_writer({**event, "voice": voice} if voice else event)
+        return [flag]
 
     def _whole(self, thread_id: str | None) -> Whole:
         def whole(handle: str) -> QueryResult | None:
@@ -261,6 +273,11 @@ class Settle:
                 return None
 
         return whole
+
+
+def _unsupported(flags: Sequence[Edit]) -> Turn:
+    figures = list(chain.from_iterable(flag["figures"] for flag in flags))
+    return {"unsupported_numbers": figures} if figures else {}
 
 
 def _of_turn(now: Now) -> list[BaseMessage]:

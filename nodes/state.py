@@ -88,10 +88,11 @@ class PendingCall(TypedDict):
 
 class Decision(TypedDict):
     """What a person decided on one tool call. `type` is "approve", "edit" (with the new `sql`) or
-    "reject" (with a `reason`).
+    "reject" (with a `reason`). `by`: who decided.
     """
 
-    type: str
+    type: Literal["approve", "edit", "reject"]
+    by: NotRequired[str]
     sql: NotRequired[str]
     reason: NotRequired[str]
 
@@ -506,9 +507,14 @@ def with_fresh_id(answer: BaseMessage, messages: Sequence[BaseMessage]) -> BaseM
     return answer.model_copy(update={"id": str(uuid.uuid4())})
 
 
-def pin_changes(pins: Sequence[Pin], ends: Sequence[PinEnd]) -> tuple[list[Edit], PinsChanged]:
-    """Return the edits that store new pins and ends of pins, and the event that reports them."""
-    edits = [Edit(id=uuid.uuid4().hex, op="pin", pin=pin.as_json()) for pin in pins]
+def pin_changes(
+    pins: Sequence[Pin], ends: Sequence[PinEnd], answer: BaseMessage | None = None
+) -> tuple[list[Edit], PinsChanged]:
+    """Return the edits that store new pins and ends of pins, and the event that reports them.
+    `answer`: the model's message after which they changed.
+    """
+    where = str(answer.id) if answer is not None else ""
+    edits = [Edit(id=uuid.uuid4().hex, op="pin", pin=pin.as_json(), answer=where) for pin in pins]
     ended = [
         Edit(
             id=uuid.uuid4().hex,
@@ -517,6 +523,7 @@ def pin_changes(pins: Sequence[Pin], ends: Sequence[PinEnd]) -> tuple[list[Edit]
             quote=end["quote"],
             message=end["message"],
             turn=end["turn"],
+            answer=where,
         )
         for end in ends
     ]

@@ -39,7 +39,7 @@ ARROWS = {
 """The rooms, and the modules of other rooms, that each room may import. Guests are found by name:
 only app/ imports them.
 """
-MOST_ASYNC = 81
+MOST_ASYNC = 87
 """Hand-written async functions of the product: where a turn streams, waits or is cancelled."""
 
 

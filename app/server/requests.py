@@ -153,8 +153,9 @@ class RouteRequest:
         from `least` to `most`.
         """
         text = self.parameter(name, str(default))
+        digits = text.removeprefix("-") if least < 0 else text
         if not (
-            text.isascii() and text.isdecimal() and len(text) < 20 and least <= int(text) <= most
+            text.isascii() and digits.isdecimal() and len(text) < 20 and least <= int(text) <= most
         ):
             raise BadRequestError(text, name=f"{name}=", wanted=f"{least} … {most}")
         return int(text)

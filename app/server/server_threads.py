@@ -20,7 +20,7 @@ from langgraph.store.base import (
     PutOp,
     SearchOp,
 )
-from langgraph.types import StateSnapshot
+from langgraph.types import Interrupt, StateSnapshot
 from langgraph_sdk import get_client
 from langgraph_sdk.client import LangGraphClient
 from langgraph_sdk.errors import ConflictError, NotFoundError, UnprocessableEntityError
@@ -258,7 +258,7 @@ async def _state(client: LangGraphClient, thread_id: str) -> StateSnapshot:
     values = dict(cast("Mapping[str, Any]", state["values"] or {}))
     if "messages" in values:
         values["messages"] = _messages(values["messages"])
-    tasks = tuple(_Task(task["name"]) for task in state["tasks"])
+    tasks = tuple(_Task(task["name"], _interrupts(task)) for task in state["tasks"])
     checkpoint = state.get("checkpoint") or {}
     return StateSnapshot(
         values,
@@ -273,10 +273,16 @@ async def _state(client: LangGraphClient, thread_id: str) -> StateSnapshot:
 
 
 class _Task:
-    """A task, with only the field that `is_pending` reads."""
+    """A task, with only the fields that `is_pending` and `waiting_in` read."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, interrupts: tuple[Interrupt, ...]) -> None:
         self.name = name
+        self.interrupts = interrupts
+
+
+def _interrupts(task: Mapping[str, Any]) -> tuple[Interrupt, ...]:
+    found = task.get("interrupts") or ()
+    return tuple(Interrupt(each.get("value"), id=str(each.get("id") or "")) for each in found)
 
 
 def _messages(items: list[dict[str, Any]]) -> list[BaseMessage]:

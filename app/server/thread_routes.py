@@ -14,6 +14,8 @@ from starlette.responses import Response
 
 from longtable.app.server.requests import (
     LANGUAGES,
+    MOST_PAGE,
+    PAGE,
     SAFE,
     BadRequestError,
     RouteRequest,
@@ -42,6 +44,7 @@ from longtable.graph.reports import (
     usage_of_threads,
     within,
 )
+from longtable.graph.running.past_turns import past_turns
 from longtable.graph.thread_list import (
     MOST_THREADS,
     ThreadInfo,
@@ -55,7 +58,7 @@ from longtable.memory.counting.prices import price_rows
 from longtable.memory.counting.usage import By, added
 from longtable.memory.messages.marks import marks_of
 from longtable.memory.pins.pins import current_pins
-from longtable.nodes.state import values_of
+from longtable.nodes.state import turn_of, values_of
 
 BY: tuple[By, ...] = get_args(By)
 
@@ -186,6 +189,27 @@ def history(request: RouteRequest) -> Mapping[str, Any]:
     return {
         **request.page("messages", starmap(_message, enumerate(transcript, 1))),
         "total": len(transcript),
+    }
+
+
+def turns(request: RouteRequest) -> Mapping[str, Any]:
+    """Return the turns from number `?start=` on, oldest first, each with its lasting events. A
+    negative start counts from the newest turn, whose number is `newest`.
+    """
+    start = request.number("start", 1, least=-MOST_THREADS, most=MOST_THREADS)
+    limit = request.number("limit", PAGE, least=1, most=MOST_PAGE)
+    state, _ = find_thread(request.threads, request.thread_id, request.owner)
+    page = past_turns(
+        request.threads,
+        request.thread_id,
+        state,
+        start=start,
+        limit=limit,
+        results=server_results(),
+    )
+    return {
+        "turns": list(map(asdict, page)),
+        "newest": turn_of(values_of(state)).get("number", 0),
     }
 
 

@@ -232,7 +232,7 @@ class RunReader:
             for message in update.get("messages", ()):
                 self.text = str(message.text)
                 if node == "respond" and isinstance(message, AIMessage):
-                    self.tokens = _added(self.tokens, reported(message))
+                    self.tokens = added_tokens(self.tokens, reported(message))
                 if FOOTER in marks_of(message):
                     self._add_footer(message)
                     continue
@@ -280,7 +280,10 @@ def _heading(voice: str, name: str) -> VoiceStarted:
     return VoiceStarted(type="voice_started", voice=voice, name=name, color="")
 
 
-def _added(sum_so_far: ReportedTokens | None, call: ReportedTokens | None) -> ReportedTokens | None:
+def added_tokens(
+    sum_so_far: ReportedTokens | None, call: ReportedTokens | None
+) -> ReportedTokens | None:
+    """Return the sum of two reports of tokens. None stands for a call without a report."""
     if sum_so_far is None or call is None:
         return sum_so_far or call
     return ReportedTokens(

@@ -13,12 +13,12 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from langgraph.runtime import Runtime, get_runtime
 from langgraph.types import StateUpdate
 
-from longtable.base.concurrency import ASYNC, SYNC, Execution, complete
+from longtable.base.concurrency import ASYNC, SYNC, Execution, complete, in_thread
 from longtable.base.context import Context, requester
 from longtable.base.errors import ConfigError
 from longtable.memory.summary.summary_text import language_of
 from longtable.nodes.arriving.incoming import EACH_STORED, SENT, STATELESS
-from longtable.nodes.closing.failures import reporting
+from longtable.nodes.closing.failures import note_failure, reporting
 from longtable.nodes.closing.spending import ENDINGS, keep_spending
 from longtable.nodes.prepare import Prepare
 from longtable.nodes.reducers import read_messages
@@ -134,7 +134,12 @@ class Step(Runnable[State, Update]):
         now = speaking(begun)
         fields = run_fields(now.turn, now.thread_id)
         with reporting(now), span("node", str(self.name), fields):
-            made = await self.node(now, how) if self.waits else self.node(now)
+            try:
+                made = await self.node(now, how) if self.waits else self.node(now)
+            except Exception as error:
+                keep = partial(note_failure, now, error)
+                await how.call(keep, partial(in_thread, keep)) if self.waits else keep()
+                raise
             update = cast("Update", made)
             if self.name in ENDINGS:
                 keep_spending(now, update)

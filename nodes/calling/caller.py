@@ -31,6 +31,7 @@ from longtable.base.errors import (
     ProviderUnavailableError,
 )
 from longtable.base.events import ModelFallback, ModelRetry
+from longtable.memory.messages.call_reports import ReportedFallback
 from longtable.memory.messages.reasoning import reasoning_sent, split_reasoning, without_reasoning
 from longtable.memory.view import View
 from longtable.nodes.calling.model_clients import client_packages, is_claude
@@ -145,6 +146,8 @@ class Caller:
     """Id of the persona that is asked, "" without a team. The metadata of a stream holds it."""
     thread_id: str = ""
     answered: int = 0
+    fallbacks: list[ReportedFallback] = field(default_factory=list, init=False)
+    """The models that did not answer, each with the next in line."""
     _tries: int = field(default=0, init=False)
     _tokens: _TokenWatcher = field(default_factory=_TokenWatcher, init=False)
 
@@ -242,11 +245,9 @@ class Caller:
         if is_last:
             raise error
         following = self.line[self.answered + 1].name
-        self.emit(
-            ModelFallback(
-                type="model_fallback", model=self.name, fallback=following, code=known.code
-            )
-        )
+        fallback = ReportedFallback(model=self.name, fallback=following, code=known.code)
+        self.fallbacks.append(fallback)
+        self.emit(ModelFallback(type="model_fallback", **fallback))
         self.answered = self.answered + 1
         self._tries = 0
         return 0.0

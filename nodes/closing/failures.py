@@ -21,6 +21,7 @@ from longtable.memory.messages.rounds import all_calls
 from longtable.memory.summary.summary_text import language_of
 from longtable.memory.thread import REFUSED, Edit, Thread
 from longtable.nodes.state import (
+    UNDER_WAY,
     Failure,
     Now,
     Turn,
@@ -28,6 +29,7 @@ from longtable.nodes.state import (
     without_key,
 )
 from longtable.nodes.telemetry import log_failure
+from longtable.store.records.failed_turns import failure_edit, forget_failure, keep_failure
 
 _REPORTED = "_reported"
 """Name of an attribute that is set on an error for which the event `failed` was sent."""
@@ -46,10 +48,7 @@ def reporting(now: Now) -> Iterator[None]:
     except Exception as error:
         if _is_retried(error):
             raise
-        turn = now.turn
-        refused = turn["refusal"]["language"] if turn.get("status") == "refused" else ""
-        language = now.context.language or refused or now.language
-        event = failed_event(error, language)
+        event = failed_event(error, _language(now))
         now.runtime.stream_writer(event)
         if now.runtime.server_info is None:
             error.__dict__[_REPORTED] = True
@@ -57,6 +56,51 @@ def reporting(now: Now) -> Iterator[None]:
         log_failure(event["code"], error)
         # A server shows and logs causes, keys and all.
         raise client_error(error, event["text"], event["code"]) from None
+
+
+def _language(now: Now) -> str:
+    turn = now.turn
+    refused = turn["refusal"]["language"] if turn.get("status") == "refused" else ""
+    return now.context.language or refused or now.language
+
+
+def note_failure(now: Now, error: Exception) -> None:
+    """Note in the store why the running turn failed. An input that was refused opened no turn, and
+    an interrupt is no failure. If the store fails too, that is logged: the turn's own error counts.
+    """
+    store = now.runtime.store
+    if isinstance(error, GraphBubbleUp | RunFailedError) or _is_retried(error):
+        return
+    if store is None or not now.thread_id or not failed_or_open(now.turn):
+        return
+    event = failed_event(error, _language(now))
+    try:
+        keep_failure(store, now.thread_id, now.turn.get("number", 0), event)
+    except Exception as second:
+        log_failure("failure_not_kept", second)
+
+
+def noted_failure(now: Now) -> list[Edit]:
+    """Return the edit that keeps why the previous turn failed, as a list of one, and delete the
+    note. The list is empty if the turn did not fail.
+    """
+    store = now.runtime.store
+    if store is None or not now.thread_id or not failed_or_open(now.turn):
+        return []
+    number = now.turn.get("number", 0)
+    try:
+        edit = failure_edit(store, now.thread_id, number)
+        if edit is not None:
+            forget_failure(store, now.thread_id, number)
+    except Exception as error:  # the new turn does not need it
+        log_failure("failure_not_read", error)
+        return []
+    return [edit] if edit is not None else []
+
+
+def failed_or_open(turn: Turn) -> bool:
+    """Return whether a turn has no answer: it can be continued, or it failed."""
+    return turn.get("status") in (*UNDER_WAY, FAILED)
 
 
 def failed_event(error: Exception, language: str) -> Failed:

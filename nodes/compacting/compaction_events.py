@@ -6,7 +6,7 @@ from longtable.base.errors import Reason
 from longtable.base.events import ContextCompactionSkipped, ContextCompressed
 from longtable.memory.compaction.compaction import TOO_LITTLE, Outcome
 from longtable.memory.policy import WINDOW
-from longtable.memory.records import Compaction, is_results, writer_of
+from longtable.memory.records import Compaction, CompactionReport, is_results, writer_of
 from longtable.nodes.state import Now, Turn, Update, pins_changed
 
 
@@ -26,10 +26,12 @@ def compaction_update(
     turn = now.turn
     emit = now.runtime.stream_writer
     outcome = outcome or Outcome(None, [_nothing_left(now)])
-    made = [record for record in (outcome.results, outcome.record) if record]
-    for record in made:
+    made: list[Compaction] = []
+    for record in filter(None, (outcome.results, outcome.record)):
         own = outcome if record is outcome.record else Outcome(record, [])
-        emit(_compressed(own, record, started, ahead=ahead))
+        reported: Compaction = {**record, "report": _report(own, started, ahead=ahead)}
+        emit(compressed_event(reported))
+        made.append(reported)
     if outcome.record is None and (outcome.reasons or not made):
         emit(_skipped(outcome))
         waits = _waits(turn, outcome, whole)
@@ -44,10 +46,21 @@ def compaction_update(
     return {"compactions": made, "turn": {**turn, "breaker": None}}
 
 
-def _compressed(
-    outcome: Outcome, record: Compaction, started: float, *, ahead: bool
-) -> ContextCompressed:
-    """Return the event of a compaction."""
+def _report(outcome: Outcome, started: float, *, ahead: bool) -> CompactionReport:
+    ms = round((time.perf_counter() - started) * 1000)
+    report = CompactionReport(ms=ms, reasons=outcome.reasons, ahead=ahead)
+    if outcome.archive:
+        report["archive"] = outcome.archive
+    return report
+
+
+NO_REPORT = CompactionReport(ms=0, reasons=[], ahead=False)
+"""What is known of how a compaction of an older version went."""
+
+
+def compressed_event(record: Compaction) -> ContextCompressed:
+    """Return the event of a compaction, from its record."""
+    report = record.get("report", NO_REPORT)
     spent = record.get("spent", ())
     event = ContextCompressed(
         type="context_compressed",
@@ -63,16 +76,16 @@ def _compressed(
         output=sum(call["output"] for call in spent),
         coverage=record["coverage"],
         rebuilt=record["rebuilt"],
-        ahead=ahead,
-        reasons=outcome.reasons,
-        ms=round((time.perf_counter() - started) * 1000),
+        ahead=report["ahead"],
+        reasons=report["reasons"],
+        ms=report["ms"],
     )
     if is_results(record):
         event["kind"] = "results"
     if topics := (record.get("kept") or {}).get("topics"):
         event["topics"] = {topic["id"]: topic["title"] for topic in topics}
-    if outcome.archive:
-        event["archive"] = outcome.archive
+    if "archive" in report:
+        event["archive"] = report["archive"]
     return event
 
 

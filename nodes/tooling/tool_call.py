@@ -15,7 +15,8 @@ from longtable.base.errors import DatabaseError, LongtableError
 from longtable.base.events import ChartShown, QueryFinished, QueryStarted, ToolStarted, Verified
 from longtable.base.redaction import redacted
 from longtable.memory.counting.tokens import compact_json
-from longtable.memory.messages.marks import RAN, RECALLED, TABLES, VERIFIED, marked
+from longtable.memory.messages.call_reports import REPORT, ToolReport
+from longtable.memory.messages.marks import RECALLED, TABLES, VERIFIED, marked
 from longtable.memory.messages.rounds import DESCRIBED, LISTING, MALFORMED
 from longtable.memory.pins.pin_changes import PinChanges
 from longtable.nodes.tooling.audit import Log
@@ -134,11 +135,12 @@ class CallReport:
         return {**self.call, "args": {**self.call["args"], **unseen}, "type": "tool_call"}
 
     def done(self, stored: StoredAnswer) -> ToolMessage:
+        ms = self._ms()
+        report = self._report(ms)
         answer = stored.answer
         artifact = stored.answer.artifact
         if self.job.edited is not None:
             answer = answer.model_copy(update={"content": with_note(answer.text, edited=EDITED)})
-            answer = marked(answer, **{RAN: self.job.edited})
         if self.kind == "recall":
             answer = marked(answer, kind=RECALLED)
             self.emit(
@@ -148,14 +150,16 @@ class CallReport:
             )
         if isinstance(artifact, QueryResult):
             answer = marked(answer, **{TABLES: list(artifact.tables)})
-            event = _query_finished(self.id, self.name, self._ms(), artifact, stored)
+            event = _query_finished(self.id, self.name, ms, artifact, stored)
             verified = self.verify(self.sql) if self.verify and self.sql else None
             if verified is not None:
-                event["verified"] = verified
+                event["verified"] = report["verified"] = verified
                 answer = marked(answer, **{VERIFIED: verified["query"]})
-            self.emit(event)
+            if stored.failure:
+                report["not_kept"] = stored.failure
+            self.emit({**event, **self._decided})
         else:
-            self._finished(answer.status)
+            self._finished(answer.status, ms)
         if isinstance(artifact, Described):
             answer = marked(
                 answer,
@@ -173,16 +177,18 @@ class CallReport:
                     notes=notes,
                 )
             )
+        answer = marked(answer, **{REPORT: dict(report)})
         return answer.model_copy(update={"id": f"tool-{self.id}-{time.time_ns():x}"})
 
     def failed(self, error: Exception) -> ToolMessage:
         code, text = _error_text(error, self.name)
         details = _details(error)
-        self._finished("error", error=text, **details)
+        ms = self._ms()
+        self._finished("error", ms, error=text, **details)
         edited = {} if self.job.edited is None else {"edited": EDITED}
         content = compact_json({"error": {"class": code, **details, **edited, "message": text}})
         message_id = f"tool-{self.id}-{time.time_ns():x}"
-        return ToolMessage(
+        message = ToolMessage(
             content,
             tool_call_id=self.id,
             name=self.name,
@@ -190,8 +196,29 @@ class CallReport:
             id=message_id,
             artifact=error,
         )
+        return marked(message, **{REPORT: dict(self._report(ms))})
 
-    def _finished(self, status: Literal["success", "error"], **more: Any) -> None:
+    def _report(self, ms: int) -> ToolReport:
+        """Return what the thread keeps of the call besides its answer."""
+        report = ToolReport(ms=ms)
+        if self.kind == "query":
+            report["query"] = True
+        if self.job.edited is not None:
+            report["sql"] = self.job.edited
+        if self.job.decision is not None:
+            report["decision"] = self.job.decision["type"]
+            report["decided_by"] = self.job.decision.get("by", "")
+        return report
+
+    @property
+    def _decided(self) -> dict[str, Any]:
+        """Return the fields of the call's last event that say what a person decided on it."""
+        decision = self.job.decision
+        if decision is None:
+            return {}
+        return {"decision": decision["type"], "decided_by": decision.get("by", "")}
+
+    def _finished(self, status: Literal["success", "error"], ms: int, **more: Any) -> None:
         kind = (
             {"type": "query_finished", "sql": self.sql}
             if self.kind == "query"
@@ -203,8 +230,9 @@ class CallReport:
                 "call_id": self.id,
                 "name": self.name,
                 "status": status,
-                "ms": self._ms(),
+                "ms": ms,
                 **more,
+                **self._decided,
             }
         )
 

@@ -182,6 +182,8 @@ class Job:
     call: ToolCall
     stopped: LongtableError | None = None
     edited: str | None = None
+    decision: Decision | None = None
+    """What a person decided on the call, None if nobody was asked."""
 
     @property
     def to_run(self) -> ToolCall:
@@ -326,7 +328,8 @@ def _checked(job: Job, objection: Objection) -> Job:
 
 def _job(call: ToolCall, decision: Decision | None) -> Job:
     if decision is None or decision["type"] == "approve":
-        return Job(call)
+        return Job(call, decision=decision)
     if decision["type"] == "reject":
-        return Job(call, QueryRejectedError(decision.get("reason", "")))
-    return Job(call, edited=decision.get("sql", ""))
+        rejected = QueryRejectedError(decision.get("reason", ""))
+        return Job(call, rejected, decision=decision)
+    return Job(call, edited=decision.get("sql", ""), decision=decision)

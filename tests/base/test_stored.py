@@ -11,9 +11,10 @@ from longtable.base import stored
 from longtable.graph.export.thread_file import FORMAT
 from longtable.graph.thread_state import NODES, OWNER
 from longtable.graph.transcripts import REDUCING
+from longtable.memory.messages.call_reports import AnswerReport, ToolReport
 from longtable.memory.messages.marks import COLLEAGUE, EXCLUDED, RECALLED, STEERED, SUMMARY
 from longtable.memory.pins.pins import Pin, PinEnd
-from longtable.memory.records import Compaction
+from longtable.memory.records import Compaction, CompactionReport
 from longtable.memory.thread import Edit
 from longtable.nodes import state
 from longtable.nodes.tally import Tally
@@ -28,6 +29,9 @@ WRITTEN_BY_0_1_0 = {
 """Copied by hand: the list itself must not forget them."""
 TYPES: dict[str, Any] = {
     "Compaction": Compaction,
+    "CompactionReport": CompactionReport,
+    "ToolReport": ToolReport,
+    "AnswerReport": AnswerReport,
     "Edit": Edit,
     "PinEnd": PinEnd,
     "Turn": state.Turn,

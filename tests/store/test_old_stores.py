@@ -233,3 +233,21 @@ def test_a_message_that_the_provider_refused_stays_out_of_the_view(opened: Opene
     assert POISON not in [message.text for message in talk.view()]
     with pytest.raises(ProviderRefusedError):
         talk.ask(f"Again: {POISON}")
+
+
+@pytest.mark.parametrize("opened", STORES, indirect=True)
+def test_the_turns_of_an_earlier_version_have_their_events(opened: Opened) -> None:
+    kinds: set[str] = set()
+    for name, then in stored(opened).items():
+        turns = opened.talk(name).turns()
+        asked = [message for message in then["history"] if message["type"] == "human"]
+        assert [turn.number for turn in turns] == [*range(1, len(turns) + 1)]
+        assert len(turns) <= len(asked)
+        assert turns[0].question == asked[0]["content"]
+        for turn in turns:
+            told = {event["type"] for event in turn.events}
+            assert ("answer" in told) is (turn.status in ("answered", "approval_requested"))
+            results = [each for each in turn.events if each["type"] == "query_finished"]
+            assert all(each["row_count"] for each in results if each["status"] == "success")
+            kinds |= told
+    assert {"query_started", "query_finished", "token", "answer", "context_compressed"} <= kinds

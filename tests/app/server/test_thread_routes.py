@@ -201,6 +201,31 @@ def test_each_route_refuses_a_thread_of_another_owner_and_lists_nothing_of_it(se
     assert get(server, f"threads/{thread_id}/history", owners[2])["total"] > 1
 
 
+def test_past_turns_come_with_their_events_and_with_what_waits(server: str) -> None:
+    thread_id = talk(server, "How many orders are there?", "And now?", graph="longtable")
+    page = get(server, f"threads/{thread_id}/turns")
+    assert page["newest"] == 2
+    assert [turn["question"] for turn in page["turns"]] == [
+        "How many orders are there?",
+        "And now?",
+    ]
+    first = page["turns"][0]
+    (query,) = [event for event in first["events"] if event["type"] == "query_finished"]
+    assert (query["rows"], query["row_count"]) == ([[23]], 1)
+    assert first["events"][-1]["type"] == "answer"
+    assert get(server, f"threads/{thread_id}/turns", start=-1)["turns"] == page["turns"][1:]
+    assert get(server, f"threads/{thread_id}/turns", limit=1)["turns"] == page["turns"][:1]
+    for wrong in ({"start": 0}, {"start": "-"}, {"start": "--1"}, {"limit": 0}, {"limit": -1}):
+        place = f"{server}/longtable/threads/{thread_id}/turns"
+        refused = httpx.get(place, headers=ANN, params=wrong, timeout=60)
+        assert (refused.status_code, refused.json()["error"]["code"]) == (400, "config"), wrong
+    waiting = talk(server, "confirm this")
+    (turn,) = get(server, f"threads/{waiting}/turns")["turns"]
+    assert turn["status"] == "approval_requested"
+    (asked,) = [event for event in turn["events"] if event["type"] == "approval_requested"]
+    assert asked["action_requests"][0]["name"] == "confirm"
+
+
 def test_every_route_with_pages_refuses_one_that_cannot_be_and_says_what_is_wanted(
     server: str,
 ) -> None:

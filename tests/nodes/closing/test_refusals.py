@@ -353,9 +353,11 @@ def test_a_refused_turn_can_be_forked_and_goes_into_an_export(
             assert [m.text for m in other.history()] == ["poison", "a plain question", "seen 3"]
             assert [e["op"] for e in other.graph.get_state(other.config).values["edits"]] == [
                 "exclude",
+                "fail",
                 "include",
                 "exclude",
             ]
+            assert [turn.status for turn in other.turns()] == ["provider_refused", "answered"]
 
 
 def test_no_thread_is_called_after_a_refused_message(server: ModelServer, tmp_path: Any) -> None:
