@@ -6,6 +6,7 @@ from typing import Any
 from langchain_core.messages import AIMessage, BaseMessage
 
 from longtable.memory.counting.provider_reports import reported, reported_model
+from longtable.memory.messages.call_reports import tool_report
 from longtable.memory.messages.marks import GIVEN, kind_of, marks_of, turn_number
 from longtable.memory.messages.reasoning import reasoning_of, text_or_empty
 
@@ -66,6 +67,8 @@ class MessageMetadata:
     """True if a caller handed the message in, so that this thread's model did not make it."""
     verified: str
     """Of a query's answer: the name of the verified query that it equals but for parameters."""
+    verified_by: str
+    """Who checked that query."""
     passed: tuple[Passed, ...]
     """Material that context providers added to the call."""
 
@@ -86,6 +89,7 @@ def metadata_of(message: BaseMessage) -> MessageMetadata:
         model=model or text_or_empty(marks.get("model")),
         provider=text_or_empty(message.response_metadata.get("model_provider")),
         usage=Reported(**tokens) if tokens else None,
+        verified_by=text_or_empty(tool_report(message).get("verified", {}).get("checked_by")),
         reasoning=reasoning_of(message),
         sources=_range(marks.get("sources")),
         given=marks.get(GIVEN) is True,

@@ -193,6 +193,7 @@ def test_an_answer_from_a_verified_query_says_so_and_by_whom(
     ]
     results = [message for message in conversation.history() if message.type == "tool"]
     assert [metadata_of(message).verified for message in results] == ["counted"]
+    assert [metadata_of(message).verified_by for message in results] == ["Ann Lee"]
 
 
 @pytest.mark.parametrize(
