@@ -80,6 +80,10 @@ def metadata_of(message: BaseMessage) -> MessageMetadata:
     model = reported_model(message) if isinstance(message, AIMessage) else ""
     names = ("time", "run", "owner", "channel", "notice", "instead_of", "verified")
     texts = {name: text_or_empty(marks.get(name)) for name in names}
+    verified = tool_report(message).get("verified")
+    texts["verified_by"] = ""
+    if isinstance(verified, dict):
+        texts["verified_by"] = text_or_empty(verified.get("checked_by"))
     materials = marks.get("passed")
     passed = map(_passed, materials) if isinstance(materials, list) else ()
     return MessageMetadata(
@@ -89,7 +93,6 @@ def metadata_of(message: BaseMessage) -> MessageMetadata:
         model=model or text_or_empty(marks.get("model")),
         provider=text_or_empty(message.response_metadata.get("model_provider")),
         usage=Reported(**tokens) if tokens else None,
-        verified_by=text_or_empty(tool_report(message).get("verified", {}).get("checked_by")),
         reasoning=reasoning_of(message),
         sources=_range(marks.get("sources")),
         given=marks.get(GIVEN) is True,
