@@ -619,11 +619,19 @@ def _is_null(draft: Draft, each: Meaning) -> None:
 
 
 def fill_terms(draft: Draft) -> None:
-    """Add the conditions of the company's terms that name rows."""
-    for each in draft.meanings:
-        if each.must:
-            cond = Condition(Col(each.table, each.must), "=", True)
-            draft.slots.where.append(Where(each.table, each.must, cond))
+    """Add the conditions of the company's terms that name rows. In "orders that are not late
+    orders", the term is negated.
+    """
+    head = draft.head() or draft.base
+    for place, each in enumerate(draft.meanings):
+        if not each.must:
+            continue
+        cond = Condition(Col(each.table, each.must), "=", True)
+        before = draft.before(place, over=("pron",), most=4)
+        denied = before >= 0 and draft.meanings[before].is_op("neg") and each.table == head
+        if denied:
+            draft.use(before)
+        draft.slots.where.append(Where(each.table, each.must, cond, denied=denied))
 
 
 def fill_values(draft: Draft) -> None:

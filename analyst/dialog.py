@@ -15,11 +15,19 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 from longtable.analyst import talk
 from longtable.analyst.lexicon import Token, costs, is_chinese, tokenize, vocabulary
 from longtable.analyst.links import Match, name_meanings, texts_to_look_up
-from longtable.analyst.query import Query, read_sql, write_sql
+from longtable.analyst.query import Query, labelled, read_sql, write_sql
 from longtable.analyst.reading import Reading, goes_on, is_fragment, operations_in, read_question
 from longtable.analyst.schema import Catalog, read_catalog
-from longtable.analyst.terms import GlossaryTerm, spoken_in, tables_of, terms_in, with_terms
+from longtable.analyst.terms import (
+    GlossaryTerm,
+    labels_of,
+    spoken_in,
+    tables_of,
+    terms_in,
+    with_terms,
+)
 from longtable.base.words import fold
+from longtable.knowledge.material import QUERIES_HEAD
 from longtable.knowledge.material import SOURCE as KNOWLEDGE
 from longtable.memory.compaction.ledger import LedgerLine, ledger_in
 from longtable.memory.materials import PASSED_ID
@@ -176,12 +184,14 @@ def checked_queries(material: str) -> dict[str, str]:
     Queries with parameters are left out: nobody fills them in.
     """
     found: dict[str, str] = {}
-    for block in _BLOCKS.split(material)[1:]:
-        lines = block.splitlines()
+    _, _, queries = material.rpartition(QUERIES_HEAD)
+    for block in _BLOCKS.split(queries)[1:]:
+        lines = block.split("\n")
         questions = [line.removeprefix("-- ") for line in takewhile(_is_comment, lines)]
         sql = "\n".join(lines[len(questions) :]).strip()
         if sql and not _PARAMETER.search(sql):
-            found |= {fold(question): sql for question in questions}
+            for question in questions:
+                found.setdefault(_asked_words(question), sql)
     return found
 
 
@@ -308,7 +318,7 @@ def _decide(view: View, language: str, tools: frozenset[str]) -> Decision:
         return _recalled(view, kind, language, tools)
     if (done := _finished(view, language)) is not None:
         return done
-    if sql := view.checked.get(fold(question)):
+    if sql := _checked_sql(view):
         return (Call("run_sql", {"sql": sql}),)
     catalog = catalog_in(view)
     if catalog is None or (catalog.carded and kind in ("help", "tables", "describe")):
@@ -322,6 +332,23 @@ def _decide(view: View, language: str, tools: frozenset[str]) -> Decision:
         )
     name = talk.described_name(question) if kind == "describe" else ""
     return _describe(view, catalog, name, language) if name else _answer(view, catalog)
+
+
+def _checked_sql(view: View) -> str:
+    """Return the checked SQL of the question's own words, "" if there is none. A question that goes
+    on from another one means something else each time.
+    """
+    question = view.now.question
+    tokens = tokenize(question)
+    leads, _ = goes_on(tokens)
+    if len(view.turns) > 1 and (leads or is_fragment(tokens)):
+        return ""
+    return view.checked.get(_asked_words(question), "")
+
+
+def _asked_words(question: str) -> str:
+    """Return the words of a question as they are compared with those of a checked query."""
+    return fold(question).rstrip("?？.。!！ ")
 
 
 def _charted(view: View, wish: talk.ChartWish, language: str, tools: frozenset[str]) -> Decision:
@@ -647,6 +674,8 @@ def _finished(view: View, language: str) -> Decision | None:
         str((last.data if last.data and "edited" in last.data else last.args).get("sql", "")),
         dialect,
     )
+    if query is not None and catalog is not None:
+        query = labelled(query, labels_of(catalog))
     too_large = [result for result in results if result.error_class in _TOO_LARGE]
     if last in too_large and len(too_large) == 1 and query is not None and query.limit is None:
         return (Call("run_sql", {"sql": write_sql(replace(query, limit=_PEEK), dialect)}),)

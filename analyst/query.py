@@ -1,11 +1,11 @@
 """A small typed subset of SELECT, which can be written as SQL and read back."""
 
 import re
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, fields, replace
 from decimal import Decimal
 from functools import cache
-from typing import Literal, cast
+from typing import Literal, TypeVar, cast
 
 from sqlglot import exp
 
@@ -25,6 +25,8 @@ class Col:
 
     table: str
     name: str
+    label: str = field(default="", compare=False)
+    """What a person calls an expression, if it is a company's term."""
 
     @property
     def is_computed(self) -> bool:
@@ -148,6 +150,21 @@ class Query:
     def aggregates(self) -> tuple[Agg, ...]:
         """Return the aggregates among the selected items."""
         return tuple(item for item in self.select if isinstance(item, Agg))
+
+
+Part = TypeVar("Part")
+
+
+def labelled(part: Part, labels: Mapping[str, str]) -> Part:
+    """Return a query, or a part of one, in which expressions bear labels. `labels`: by name."""
+    if isinstance(part, Col):
+        return replace(part, label=labels.get(part.name, part.label))
+    if isinstance(part, tuple):
+        return cast(Part, tuple(labelled(each, labels) for each in part))
+    if isinstance(part, Query | Condition | Bucket | Agg | Ratio | Join | Order):
+        changed = {each.name: labelled(getattr(part, each.name), labels) for each in fields(part)}
+        return replace(part, **changed)
+    return part
 
 
 # -- writing ---------------------------------------------------------------------------------------

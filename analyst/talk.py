@@ -510,6 +510,8 @@ def condition_text(cond: Condition, language: str) -> str:
     zh = language == "zh"
     value = cond.value
     name = label(cond.left, language)
+    if value is True and isinstance(cond.left, Col) and cond.left.is_computed:
+        return name if cond.op == "=" and not cond.negated else f"{'不是' if zh else 'not '}{name}"
     if cond.op == "null":
         return (
             f"{name}"
@@ -577,6 +579,8 @@ def phrase(col: Col) -> str:
     """Return a column in words. If the column's name alone says little, such as `name`, the name of
     its table comes first.
     """
+    if col.is_computed:
+        return col.label or col.name
     words = " ".join(expanded(col.name)) if col.name.isascii() else col.name
     bare = words in ("name", "title", "id", "code", "type", "year", "description")
     return f"{_singular(plain(col.table))} {words}" if bare and col.table else words or col.name

@@ -93,6 +93,14 @@ def with_terms(catalog: Catalog, terms: tuple[GlossaryTerm, ...]) -> Catalog:
     return replace(catalog, tables=tables, terms=tuple(known))
 
 
+def labels_of(catalog: Catalog) -> dict[str, str]:
+    """Return the terms of a catalogue's computed columns, by the name of the column."""
+    labels: dict[str, str] = {}
+    for table in catalog.tables.values():
+        labels |= {column.name: " ".join(column.words) for column in table.computed}
+    return labels
+
+
 def tables_of(catalog: Catalog) -> list[str]:
     """Return the tables that the terms of a catalogue belong to."""
     return list(dict.fromkeys(term.table for term in catalog.terms))
@@ -122,7 +130,7 @@ def _explained(catalog: Catalog, term: GlossaryTerm) -> tuple[CompanyTerm, Colum
     if function is not None:
         func, inner = function
         return _measure(catalog.dialect, term, spellings, table, func, inner)
-    if node.find(exp.AggFunc):
+    if node.find(exp.AggFunc, exp.Window):
         return None
     column = _computed(table, node, _NUMBER, term, catalog.dialect)
     return CompanyTerm(spellings, "column", table.name, column.name), column
@@ -153,6 +161,8 @@ def _function_of(node: exp.Expr) -> tuple[Func, exp.Expr] | None:
     a whole number is not: databases divide whole numbers without a remainder.
     """
     node = node.unnest()
+    if node.find(exp.Distinct, exp.Window):
+        return None
     if type(node) in _FUNCTIONS and isinstance(node.this, exp.Expr):
         return _FUNCTIONS[type(node)], node.this
     if not isinstance(node, exp.Mul | exp.Div):

@@ -59,7 +59,7 @@ ROUTES: tuple[tuple[str, str, Callable[[Request], Awaitable[Response]]], ...] = 
             ("GET", "/longtable/knowledge/check", knowledge_routes.check),
             ("GET", "/longtable/knowledge/export", knowledge_routes.export),
             ("POST", "/longtable/knowledge/import", knowledge_routes.import_),
-            ("DELETE", "/longtable/knowledge/{name}", knowledge_routes.remove),
+            ("DELETE", "/longtable/knowledge/{name:path}", knowledge_routes.remove),
             ("PATCH", THREAD, change),
             ("DELETE", THREAD, delete),
             ("GET", f"{THREAD}/compact", compact_preview),

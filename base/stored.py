@@ -113,7 +113,6 @@ MARKS = (
     "sources",
     "private",
     "pooled",
-    "ran",
     "verified",
     "report",
 )

@@ -13,7 +13,8 @@ from langgraph.store.base import BaseStore
 from longtable.base.errors import ConfigError, KnowledgeNotWritableError, NothingToKeepError
 from longtable.knowledge.entries import Place, Problem, VerifiedQuery
 from longtable.knowledge.folder import KnowledgeFolder
-from longtable.memory.messages.marks import RAN, TABLES, mark_of, marks_of, turn_number
+from longtable.memory.messages.call_reports import tool_report
+from longtable.memory.messages.marks import TABLES, marks_of, turn_number
 from longtable.memory.messages.rounds import all_calls, is_users
 from longtable.store.records.knowledge_records import KnowledgeRecords
 
@@ -48,10 +49,10 @@ def query_of_turn(messages: Sequence[BaseMessage], turn: int | None) -> tuple[st
     ]
     calls = chain.from_iterable(map(all_calls, of_turn))
     call_id = getattr(newest, "tool_call_id", "")
-    edited = mark_of(newest, RAN)
+    edited = tool_report(newest).get("sql")
     sql = next((str(call["args"].get("sql", "")) for call in calls if call["id"] == call_id), "")
     if edited is not None:
-        sql = str(edited)  # a person put it in place of the model's
+        sql = edited  # a person put it in place of the model's
     return question_of_turn(messages, number), sql
 
 

@@ -101,6 +101,16 @@ def one_line(text: str) -> str:
     return " ".join(text.split())
 
 
+_QUOTED_OR_BLANK = re.compile(
+    r"""(?P<quoted>'(?:[^']|'')*'|"(?:[^"]|"")*"|`[^`]*`)|(?:--[^\n]*|/\*.*?\*/|\s+)+""", re.DOTALL
+)
+
+
+def sql_line(sql: str) -> str:
+    """Return SQL on one line, without comments. Blanks within quotes stay as they are."""
+    return _QUOTED_OR_BLANK.sub(lambda found: found["quoted"] or " ", sql).strip()
+
+
 def lines_of(text: str) -> list[str]:
     """Return the lines of a text, each with its line feed. Only a line feed ends a line:
     `str.splitlines` also splits at characters that may stand in a value, such as U+2028.

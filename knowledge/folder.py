@@ -2,13 +2,11 @@
 
 import codecs
 import os
-import shlex
 import stat
 import sys
 import tempfile
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import replace
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from threading import Lock
 
@@ -16,159 +14,51 @@ from longtable.base.concurrency import file_lock
 from longtable.base.errors import ConfigError, KnowledgeNotWritableError
 from longtable.knowledge.entries import (
     Knowledge,
-    Place,
     Problem,
     Term,
     VerifiedQuery,
-    one_line,
     unique_terms,
+)
+from longtable.knowledge.folder_reading import (
+    MOST_FILE_BYTES,
+    Fingerprint,
+    check_folder,
+    fingerprint,
+    is_there,
+    pair_of,
+    query_names,
+    read_folder,
+    text_of,
+    unreadable,
+    with_further,
 )
 from longtable.knowledge.glossary import FILE as GLOSSARY
 from longtable.knowledge.glossary import read_glossary, without_table, write_glossary
 from longtable.knowledge.material import MOST_QUERIES, Found, fitting, merged
-from longtable.knowledge.query_files import ENDING, FreeNames, bare_sql, read_query, write_query
+from longtable.knowledge.query_files import ENDING, FreeNames, read_query, write_query
 from longtable.knowledge.query_files import FOLDER as QUERIES
 from longtable.knowledge.query_search import QuerySearch
 
-RULES = "rules.md"
 LOCK = ".lock"
 FILE_MODE = 0o644
-MOST_FILE_BYTES = 1_000_000
-MOST_RULES_CHARS = 4_000
-"""The rules go with every call, whole."""
-MOST_QUERY_FILES = 20_000
-
-Fingerprint = tuple[tuple[str, int, int], ...]
 
 
-def read_folder(path: Path) -> Knowledge:
-    """Return what a folder teaches. What cannot be read is left out, with a problem for each.
+def _check_within(path: Path, folder: Path) -> None:
+    """Raise `ConfigError` if a path leads out of the folder: nothing is read from there."""
+    if not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder)):
+        raise ConfigError(f"{path} leads out of the knowledge folder: nothing is written there")
 
-    Raises `ConfigError` if there is no such folder, or it cannot be read.
+
+def _check_terms(text: str, terms: Sequence[Term]) -> None:
+    """Raise `ConfigError` unless the new text of a glossary has exactly these terms. TOML has more
+    ways to write a table than are changed here.
     """
-    _check_folder(path)
-    terms: list[Term] = []
-    files, problems = _files(path)
-    rules = ""
-    queries: list[VerifiedQuery] = []
-    for file in files:
-        name = file.relative_to(path).as_posix()
-        text = _text(file, name, path)
-        if isinstance(text, Problem):
-            problems.append(text)
-        elif name == GLOSSARY:
-            terms, wrong = read_glossary(text)
-            problems += wrong
-        elif name == RULES:
-            rules = text.strip()
-        else:
-            query = read_query(text, name)
-            if isinstance(query, Problem):
-                problems.append(query)
-            else:
-                queries.append(query)
-    if len(rules) > MOST_RULES_CHARS:
-        message = f"at most {MOST_RULES_CHARS:,} characters of rules, found {len(rules):,}"
-        problems.append(Problem(Place(RULES, 1), message))
-        rules = ""
-    if len(queries) > MOST_QUERY_FILES:
-        message = (
-            f"at most {MOST_QUERY_FILES:,} queries, found {len(queries):,}; the first are used"
-        )
-        problems.append(Problem(Place(QUERIES), message))
-        queries = queries[:MOST_QUERY_FILES]
-    return Knowledge(terms, rules, queries, problems)
-
-
-def with_further(knowledge: Knowledge, elsewhere: Knowledge) -> Knowledge:
-    """Return knowledge with queries and problems of elsewhere. Queries get other names where theirs
-    are taken.
-    """
-    known = {_pair(query) for query in knowledge.queries}
-    names = FreeNames({query.name for query in knowledge.queries})
-    further: list[VerifiedQuery] = []
-    for query in elsewhere.queries:
-        if _pair(query) not in known:
-            known.add(_pair(query))
-            further.append(replace(query, name=names.for_question(query.name)))
-    queries = [*knowledge.queries, *further]
-    return replace(knowledge, queries=queries, problems=[*knowledge.problems, *elsewhere.problems])
-
-
-def _check_folder(path: Path) -> None:
-    """Raise `ConfigError` if there is no such folder, or it cannot be read."""
-    try:
-        _names(path)
-    except (FileNotFoundError, NotADirectoryError, ValueError) as error:
-        quoted = shlex.quote(str(path))
-        message = (
-            f"is not there: check its name, or make it with mkdir {quoted}, or with its first"
-            f" entry: longtable knowledge add --knowledge {quoted} ..."
-        )
-        if isinstance(error, NotADirectoryError) and path.exists():
-            message = "is a file: a folder is needed"
+    found, problems = read_glossary(text)
+    if problems or found != [*terms]:
         raise ConfigError(
-            f"the knowledge folder {path} {message}",
-            name="knowledge",
-            wanted="a folder with glossary.toml, rules.md or queries/",
-        ) from error
-    except OSError as error:
-        raise _unreadable(path, error) from error
-
-
-def _names(folder: Path) -> list[str]:
-    """Return the names in a folder, sorted. Raises `OSError`: `Path.glob` would find nothing."""
-    with os.scandir(folder) as entries:
-        return sorted(entry.name for entry in entries)
-
-
-def _query_names(folder: Path) -> list[str]:
-    """Return the names of a folder's query files. Raises `OSError` if they cannot be listed."""
-    if not _is_there(folder / QUERIES):
-        return []
-    return [name for name in _names(folder / QUERIES) if name.endswith(ENDING)]
-
-
-def _is_there(file: Path) -> bool:
-    """Return whether a file or link is there, though it may not be readable."""
-    try:
-        file.lstat()
-    except FileNotFoundError:
-        return False
-    except OSError:
-        return True  # to read it tells why it cannot be read
-    return True
-
-
-def _files(path: Path) -> tuple[list[Path], list[Problem]]:
-    """Return the files of a folder that are read, in a fixed order, and a problem if its queries
-    cannot be listed.
-    """
-    files = [path / name for name in (GLOSSARY, RULES) if _is_there(path / name)]
-    try:
-        names = _query_names(path)
-    except OSError as error:
-        return files, [Problem(Place(QUERIES), f"it cannot be read: {error.strerror}")]
-    return [*files, *(path / QUERIES / name for name in names)], []
-
-
-def _text(file: Path, name: str, folder: Path) -> str | Problem:
-    """Return the text of a file, or why it cannot be read."""
-    try:
-        about = file.stat()
-        if not file.resolve().is_relative_to(folder.resolve()):
-            return Problem(Place(name), "this leads out of the folder")
-        if not stat.S_ISREG(about.st_mode):
-            return Problem(Place(name), "this is no file")
-        if about.st_size > MOST_FILE_BYTES:
-            message = f"at most {MOST_FILE_BYTES:,} bytes, found {about.st_size:,}"
-            return Problem(Place(name), message)
-        return file.read_bytes().decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = error.object.count(b"\n", 0, error.start) + 1
-        return Problem(Place(name, line), "the text is not UTF-8; save the file as UTF-8")
-    except OSError as error:
-        return Problem(Place(name), f"it cannot be read: {error.strerror}")
+            f"{GLOSSARY} is written in a way that is not changed here: edit it by hand; nothing was"
+            " written"
+        )
 
 
 class KnowledgeFolder:
@@ -189,8 +79,13 @@ class KnowledgeFolder:
         Raises `ConfigError` if the folder is gone, or cannot be read.
         """
         with self._lock:
-            _check_folder(self.path)
-            seen = _fingerprint(self.path)
+            try:
+                check_folder(self.path)
+            except ConfigError:
+                self._knowledge = Knowledge()
+                self._seen = None
+                raise
+            seen = fingerprint(self.path)
             if seen != self._seen:
                 self._knowledge = with_further(read_folder(self.path), self._elsewhere)
                 self._search = None
@@ -245,7 +140,7 @@ class KnowledgeFolder:
 
         Raises `ConfigError` if the folder cannot be read.
         """
-        if not _is_there(self.path):
+        if not is_there(self.path):
             return set()
         return {query.name for query in self.current().queries}
 
@@ -287,18 +182,19 @@ class KnowledgeFolder:
         written.
         """
         with _writing(self.path):
-            known = {_pair(query): query for query in reversed(self.current().queries)}
+            _check_within(self.path / QUERIES, self.path)
+            known = {pair_of(query): query for query in reversed(self.current().queries)}
             names = FreeNames(self._taken_names())
             for query in queries:
-                if _pair(query) in known:
-                    yield known[_pair(query)]
+                if pair_of(query) in known:
+                    yield known[pair_of(query)]
                     continue
                 name = names.for_question(query.name or query.question)
                 text = write_query(query)
                 written = read_query(text, f"{QUERIES}/{name}{ENDING}")
                 if not isinstance(written, Problem):
                     _write(self.path / QUERIES / f"{name}{ENDING}", text)
-                    known[_pair(written)] = written
+                    known[pair_of(written)] = written
                 yield written
 
     def _taken_names(self) -> set[str]:
@@ -306,9 +202,9 @@ class KnowledgeFolder:
         be listed, for a file could be written over.
         """
         try:
-            return {name.removesuffix(ENDING) for name in _query_names(self.path)}
+            return {name.removesuffix(ENDING) for name in query_names(self.path)}
         except OSError as error:
-            raise _unreadable(self.path / QUERIES, error) from error
+            raise unreadable(self.path / QUERIES, error) from error
 
     def add_term(self, term: Term) -> None:
         """Write a term below the others of the glossary.
@@ -333,7 +229,9 @@ class KnowledgeFolder:
             kept, doubles = unique_terms([*known, *sound])
             fresh = kept[len(known) :]
             if fresh:
-                _rewrite(file, _appended(before, write_glossary(fresh)))
+                after = _appended(before, write_glossary(fresh))
+                _check_terms(after, kept)
+                _rewrite(file, after)
         return [*problems, *doubles]
 
     def remove(self, name: str) -> bool:
@@ -353,7 +251,9 @@ class KnowledgeFolder:
             term = next((term for term in read_glossary(text)[0] if term.term == name), None)
             if term is None:
                 return False
-            _rewrite(file, without_table(text, term.place.line))
+            after = without_table(text, term.place.line)
+            _check_terms(after, [each for each in read_glossary(text)[0] if each.term != name])
+            _rewrite(file, after)
         return True
 
     def _glossary(self, file: Path) -> str:
@@ -361,9 +261,9 @@ class KnowledgeFolder:
 
         Raises `ConfigError` if it has a mistake: what is written below might not be read.
         """
-        if not _is_there(file):
+        if not is_there(file):
             return ""
-        text = _text(file, GLOSSARY, self.path)
+        text = text_of(file, GLOSSARY, self.path)
         problems = [text] if isinstance(text, Problem) else read_glossary(text)[1]
         if isinstance(text, Problem) or problems:
             raise ConfigError(f"mend {GLOSSARY} first: {problems[0]}")
@@ -385,32 +285,10 @@ def _writing(folder: Path) -> Iterator[None]:
         yield
 
 
-def _unreadable(path: Path, error: OSError) -> ConfigError:
-    return ConfigError(
-        f"the knowledge folder cannot be read: {path}: {error.strerror}", name="knowledge"
-    )
-
-
 def _unwritable(path: Path, error: OSError) -> KnowledgeNotWritableError:
     return KnowledgeNotWritableError(
         f"the knowledge folder cannot be written: {path}: {error.strerror}", name="knowledge"
     )
-
-
-def _fingerprint(path: Path) -> Fingerprint:
-    """Return name, size and time of change of each file that is read, and the problems."""
-    files, problems = _files(path)
-    seen = [(str(problem), 0, 0) for problem in problems]
-    for file in files:
-        with suppress(OSError):
-            about = file.stat()
-            seen.append((file.name, about.st_size, about.st_mtime_ns))
-    return tuple(seen)
-
-
-def _pair(query: VerifiedQuery) -> tuple[str, str]:
-    """Return a query's question and SQL as a file would have them."""
-    return one_line(query.question), bare_sql(query.sql)
 
 
 def _appended(before: str, text: str) -> str:

@@ -4,6 +4,7 @@ import difflib
 import json
 import re
 import tomllib
+import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -129,8 +130,9 @@ def _fault(table: object) -> str:
         return f"a synonym needs 1 to {MOST_CHARS['synonyms']} characters"
     if not table.get("term", "").strip():
         return "a term needs a name: term = ..."
-    if any("\n" in name.strip() for name in (table["term"], *synonyms)):
-        return "a name has no line break"
+    names = [name.strip() for name in (table["term"], *synonyms)]
+    if any(unicodedata.category(letter) == "Cc" for letter in "".join(names)):
+        return "a name has no line break and no other control character"
     if not table.get("meaning", "").strip() and not table.get("sql", "").strip():
         return f"{table['term']!r} needs a `meaning`, or the `sql` that says it"
     return ""

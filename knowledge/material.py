@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import zip_longest
 
 from longtable.base.words import is_han
-from longtable.knowledge.entries import Term, VerifiedQuery, one_line
+from longtable.knowledge.entries import Term, VerifiedQuery, one_line, sql_line
 from longtable.knowledge.query_search import FoundQuery
 
 SOURCE = "knowledge"
@@ -19,6 +19,10 @@ MOST_CHARS = 8_000
 `HAN_CHARS`, because it takes as many tokens.
 """
 HAN_CHARS = 3
+QUERIES_HEAD = (
+    "Queries that the owner checked for similar questions. Use one as it is where it answers the"
+    " question; fill in its parameters:"
+)
 SQL_LINE = "  SQL: "
 """How the line with the SQL of a term begins."""
 _SIGNS = re.compile(r'[,:()"]')
@@ -95,10 +99,7 @@ def material_text(found: Found) -> str:
         parts.append(f"Terms of the question:\n{lines}")
     if found.queries:
         texts = "\n\n".join(map(query_text, found.queries))
-        parts.append(
-            "Queries that the owner checked for similar questions. Use one as it is where it"
-            f" answers the question; fill in its parameters:\n\n{texts}"
-        )
+        parts.append(f"{QUERIES_HEAD}\n\n{texts}")
     return "\n\n".join(parts)
 
 
@@ -117,7 +118,7 @@ def ends_in(text: str, found: Found) -> list[int]:
 def term_line(term: Term) -> str:
     """Return a term as the material shows it: a line, and one for its SQL."""
     also = f" (also: {', '.join(map(_shown_name, term.synonyms))})" if term.synonyms else ""
-    sql = f"\n{SQL_LINE}{one_line(term.sql)}" if term.sql else ""
+    sql = f"\n{SQL_LINE}{sql_line(term.sql)}" if term.sql else ""
     return f"- {_shown_name(term.term)}{also}: {one_line(term.meaning)}{sql}"
 
 

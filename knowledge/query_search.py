@@ -38,7 +38,8 @@ class QuerySearch:
 
     def __init__(self, knowledge: Knowledge) -> None:
         self.knowledge = knowledge
-        self._queries = knowledge.queries
+        # Of equals the one that was checked last comes first.
+        self._queries = sorted(knowledge.queries, key=lambda query: query.checked_on, reverse=True)
         self._further = sum(len(query.wordings) for query in self._queries)
         """The top rows may all be wordings of one query, so this many more are fetched."""
         self._terms = TermFinder(knowledge.terms)

@@ -18,8 +18,10 @@ from longtable.app.settings.run_settings import check_text
 from longtable.base.errors import MessageTooLongError, UnknownPinError
 from longtable.base.events import QueryFinished
 from longtable.graph.kept_queries import STORE
+from longtable.knowledge.folder_reading import rivals_of
 from longtable.memory.messages.marks import EXCLUDED, kind_of
 from longtable.nodes.compacting.compaction_events import NOTHING_LEFT
+from longtable.nodes.state import turn_of
 from longtable.tools.cells import json_value
 
 if TYPE_CHECKING:
@@ -321,6 +323,8 @@ class Commands:
             question, sql = pair
             self.screen.show("keep", Text(f"{clean_line(question)}\n{clean(sql)}"))
             self.screen.note("keep_this")
+            if turn_of(self.chat.values()).get("number", 1) > 1:
+                self.screen.note("keep_alone")
             return
         self._write(question=own.strip() or None)
         self.chat.shown_pair = ("", "")
@@ -359,6 +363,9 @@ class Commands:
         else:
             key = "knowledge_added"
         self.screen.note(key, name=clean_line(query.place.file))
+        taught = folder.current().queries if folder else ()
+        for rival in rivals_of(query, taught):
+            self.screen.note("knowledge_rival", name=rival.name)
 
     def _topics(self, _: str) -> None:
         topics = self._wait(self.conversation.atopics()) if self.chat.values() else []

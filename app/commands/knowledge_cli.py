@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from longtable.app.console.screen import Screen
     from longtable.app.settings.run_settings import Settings
+    from longtable.graph.wiring.knowledge_provider import KnowledgeProvider
     from longtable.knowledge.entries import Term, VerifiedQuery
     from longtable.knowledge.folder import KnowledgeFolder
 
@@ -49,6 +50,7 @@ def register(app: typer.Typer) -> None:
 def knowledge_options(
     knowledge: Annotated[str | None, option("LONGTABLE_KNOWLEDGE")] = None,
     database: Annotated[str | None, option("LONGTABLE_DATABASE")] = None,
+    policy: Annotated[str | None, option("LONGTABLE_POLICY")] = None,
     store: Store = None,
     config: Config = None,
     json: Json = False,
@@ -134,10 +136,8 @@ def check(options: RunOptions) -> None:
     with _opened(options) as (folder, settings, screen), _kept_store(folder, settings):
         knowledge = folder.current()
         problems = [str(problem) for problem in knowledge.problems]
-        with _checking(folder, settings) as fault_of:
-            for query in knowledge.queries:
-                if fault := fault_of(query):
-                    problems.append(f"{query.place}: {fault}")
+        with _checking(folder, settings) as provider:
+            problems += map(str, provider.problems(knowledge))
         _tell_problems(screen, problems)
         count = f"{len(knowledge.terms):,}", f"{len(knowledge.queries):,}"
         screen.note("knowledge_checked", terms=count[0], queries=count[1], wrong=len(problems))
@@ -209,8 +209,8 @@ def import_(
         imported = Imported([str(problem) for problem in found.problems])
         try:
             imported.add_terms(folder, found.terms)
-            with _checking(folder, settings) as fault_of:
-                sound = imported.without_fault(_new(found.queries, folder), fault_of)
+            with _checking(folder, settings) as provider:
+                sound = imported.without_fault(_new(found.queries, folder), provider.fault)
             imported.add_queries(folder, sound)
         except KeyboardInterrupt:
             screen.note("import_cancelled", added=f"{imported.added:,}")
@@ -268,15 +268,13 @@ def _new(queries: "Sequence[VerifiedQuery]", folder: "KnowledgeFolder") -> "list
 
 
 @contextmanager
-def _checking(
-    folder: "KnowledgeFolder", settings: "Settings"
-) -> "Iterator[Callable[[VerifiedQuery], str]]":
-    """Give a function that says why a query cannot run on the database, "" if it can."""
+def _checking(folder: "KnowledgeFolder", settings: "Settings") -> "Iterator[KnowledgeProvider]":
+    """Give what plans a folder's entries on the database."""
     from longtable.app.session import open_database
     from longtable.graph.wiring.knowledge_provider import KnowledgeProvider
 
     with open_database(settings) as database:
-        yield KnowledgeProvider(folder, database).fault
+        yield KnowledgeProvider(folder, database)
 
 
 @knowledge_app.command()
@@ -284,12 +282,15 @@ def _checking(
 def export(
     options: RunOptions,
     file: Annotated[Path, typer.Argument(help="The JSON file to write; it must not be there yet.")],
+    flat: Annotated[
+        bool, typer.Option("--flat", help="Write version 0.2.0.dev0 in place of 0.1.1.")
+    ] = False,
 ) -> None:
     """Write the terms as a semantic model of Apache Ossie. It has no place for queries."""
     with _opened(options) as (folder, _, screen):
         from longtable.knowledge.exchange.ossie import write_ossie
 
-        text = write_ossie(folder.current().terms, folder.path.name)
+        text = write_ossie(folder.current().terms, folder.path.name, flat=flat)
         try:
             with file.open("x", encoding="utf-8") as stream:
                 stream.write(text)

@@ -6,11 +6,11 @@ questions. Whoever is named there counts as having checked what they keep.
 """
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from starlette.responses import Response
 
@@ -21,10 +21,11 @@ from longtable.app.server.requests import (
     RouteRequest,
     UnknownEntryError,
     file_headers,
+    json_response,
 )
 from longtable.app.session import open_database, server_knowledge
 from longtable.app.settings.run_settings import running_settings
-from longtable.base.errors import ConfigError, TurnPendingError
+from longtable.base.errors import ConfigError, KnowledgeNotWritableError, TurnPendingError
 from longtable.graph.changes import rate
 from longtable.graph.kept_queries import (
     keep_query,
@@ -41,7 +42,11 @@ from longtable.knowledge.folder import KnowledgeFolder
 from longtable.nodes.state import values_of
 from longtable.store.records.knowledge_records import KnowledgeRecords
 
+if TYPE_CHECKING:
+    from longtable.graph.wiring.knowledge_provider import KnowledgeProvider
+
 EVERYBODY = "*"
+MOST_REASON_CHARS = 500
 TERM = {"term": str, "synonyms": list, "meaning": str, "sql": str}
 QUERY = {"question": str, "wordings": list, "sql": str}
 KEPT = {"turn": int, "question": str, "sql": str}
@@ -64,15 +69,15 @@ def check(request: RouteRequest) -> Mapping[str, Any]:
     """
     editor_of(request)
     taught = _taught(request)
-    problems = [{"place": str(each.place), "message": each.message} for each in taught.problems]
-    if taught.queries:
-        with _checking() as fault_of:
-            faults = [(str(query.place), fault_of(query)) for query in taught.queries]
-        problems += [{"place": place, "message": fault} for place, fault in faults if fault]
-    return request.page("problems", problems)
+    problems = [*taught.problems]
+    if taught.queries or taught.terms:
+        with _checking() as provider:
+            problems += provider.problems(taught)
+    shown = [{"place": str(each.place), "message": each.message} for each in problems]
+    return request.page("problems", shown)
 
 
-def add(request: RouteRequest) -> Mapping[str, Any]:
+def add(request: RouteRequest) -> Mapping[str, Any] | Response:
     """Add a term, or a query that the database can plan: `{"term": ..., "synonyms": [...],
     "meaning": ..., "sql": ...}` or `{"question": ..., "wordings": [...], "sql": ...}`.
     """
@@ -80,7 +85,12 @@ def add(request: RouteRequest) -> Mapping[str, Any]:
     folder = _folder()
     if "question" not in object_of(request):
         fields = body_of(request, TERM, needed=("term",))
-        folder.add_term(Term(**fields))
+        try:
+            folder.add_term(Term(**fields))
+        except KnowledgeNotWritableError:
+            raise  # its words name a path
+        except ConfigError as error:
+            return _refused(error)
         return {"kind": "term", "name": fields["term"]}
     fields = body_of(request, QUERY, needed=("question", "sql"))
     query = VerifiedQuery(name="", checked_by=by, checked_on=_today(), **fields)
@@ -118,8 +128,8 @@ def import_(request: RouteRequest) -> Mapping[str, Any]:
     refused = folder.add_terms(found.terms)
     problems += map(str, refused)
     added = len(found.terms) - len(refused)
-    with _checking() as fault_of:
-        faults = [fault_of(query) for query in found.queries]
+    with _checking() as provider:
+        faults = [provider.fault(query) for query in found.queries]
     sound: list[VerifiedQuery] = []
     for query, fault in zip(found.queries, faults, strict=True):
         if fault:
@@ -135,7 +145,7 @@ def import_(request: RouteRequest) -> Mapping[str, Any]:
     return {"added": added, "problems": problems}
 
 
-def keep(request: RouteRequest) -> Mapping[str, Any]:
+def keep(request: RouteRequest) -> Mapping[str, Any] | Response:
     """Keep the question of a turn and the SQL that answered it, or with `sql` the SQL that should
     have run: `{"turn": 3, "question": ..., "sql": ...}`, each of them optional.
     """
@@ -224,8 +234,22 @@ def object_of(request: RouteRequest) -> dict[str, Any]:
 
 def _is_of(value: object, kind: type) -> bool:
     if kind is list:
-        return isinstance(value, list) and all(isinstance(each, str) for each in value)
+        return isinstance(value, list) and all(_is_of(each, str) for each in value)
+    if isinstance(value, str) and not is_storable(value):
+        return False
     return isinstance(value, kind) and not isinstance(value, bool)
+
+
+def is_storable(text: str) -> bool:
+    """Return whether a text can be written as UTF-8. A lone surrogate cannot."""
+    return not any("\ud800" <= letter <= "\udfff" for letter in text)
+
+
+def _refused(error: ConfigError) -> Response:
+    """Tell an editor why an entry of theirs is not kept."""
+    reason = " ".join(str(error).split())[:MOST_REASON_CHARS]
+    body = {"code": "entry_refused", "message": reason, "retry_after": None}
+    return json_response({"error": body}, status=400)
 
 
 def _folder() -> KnowledgeFolder:
@@ -250,21 +274,26 @@ def _taught(request: RouteRequest) -> Knowledge:
 
 def _kept(
     request: RouteRequest, folder: KnowledgeFolder, query: VerifiedQuery
-) -> Mapping[str, Any]:
-    """Keep a query that the database can plan. Raises `ConfigError` for another one."""
-    with _checking():
-        now = datetime.now(UTC).isoformat()
-        kept = keep_query(folder, query, request.threads.optional_store, now)
+) -> Mapping[str, Any] | Response:
+    """Keep a query that the database can plan, and return it; of another one, why not."""
+    now = datetime.now(UTC).isoformat()
+    try:
+        with _checking():
+            kept = keep_query(folder, query, request.threads.optional_store, now)
+    except KnowledgeNotWritableError:
+        raise
+    except ConfigError as error:
+        return _refused(error)
     return {"kind": "query", **asdict(kept)}
 
 
 @contextmanager
-def _checking() -> Iterator[Callable[[VerifiedQuery], str]]:
-    """Give a function that says why a query cannot run on the database, "" if it can."""
+def _checking() -> "Iterator[KnowledgeProvider]":
+    """Give what plans the folder's entries on the database."""
     from longtable.graph.wiring.knowledge_provider import KnowledgeProvider
 
     with open_database(running_settings()) as database:
-        yield KnowledgeProvider(_folder(), database).fault
+        yield KnowledgeProvider(_folder(), database)
 
 
 def _today() -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 from longtable.evaluation.question_set import Dialogue, QuestionSet, Turn
 from longtable.knowledge.entries import Place, Problem, VerifiedQuery
 from longtable.knowledge.exchange.nao import read_nao
-from longtable.knowledge.folder import read_folder
+from longtable.knowledge.folder_reading import read_folder
 
 _QUOTED = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|--[^\n]*|/\*.*?\*/", re.DOTALL)
 _PARAMETER = re.compile(r"(?<![:\w]):[A-Za-z_]\w*")

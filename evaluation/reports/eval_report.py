@@ -101,11 +101,13 @@ class Report:
         return "\n".join(f"**Below the bar.** {escaped(each)}." for each in self.below_bar())
 
     def _breakdown(self, name: str, keys: "Keys") -> str:
-        """Return a table of the accuracy by tag or by turn, "" if there is one group only."""
+        """Return a table of the accuracy by tag or by turn, "" if there is nothing to compare: no
+        tag, or one turn only.
+        """
         names: dict[str, None] = {}
         for result in self.results:
             names.update(dict.fromkeys(keys(result)))
-        if len(names) < 2:
+        if len(names) < (2 if name == "turn" else 1):
             return ""
         head = [name, *self.subjects]
         rows: list[list[str]] = []

@@ -3,7 +3,7 @@ says which executed queries equal a verified one.
 """
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
 from functools import partial
@@ -15,7 +15,7 @@ from longtable.base.concurrency import BoundedCache
 from longtable.base.errors import ConfigError, DatabaseError, LongtableError, Reason
 from longtable.base.events import Verified
 from longtable.graph.kept_queries import teach_kept
-from longtable.knowledge.entries import Knowledge, Term, VerifiedQuery
+from longtable.knowledge.entries import Knowledge, Problem, Term, VerifiedQuery
 from longtable.knowledge.folder import KnowledgeFolder
 from longtable.knowledge.knowledge_hook import examples_tool
 from longtable.knowledge.material import SOURCE, ends_in, material_text
@@ -45,6 +45,8 @@ class KnowledgeProvider:
         self.database = database
         self._sound: BoundedCache[str, bool] = BoundedCache(CHECKS)
         """Queries that could be planned. Faults are not kept: that of a locked file passes."""
+        self._told: Sequence[Problem] = ()
+        """Problems that were there when the graph was built. Whoever opened it tells them."""
         if database is not None:
             folder.plans_with(self.fault)
         self._compared: tuple[Knowledge, VerifiedQueries] | None = None
@@ -54,7 +56,7 @@ class KnowledgeProvider:
         """Return the provider of what a question brings up. Raises `ConfigError` if the folder is
         not there.
         """
-        self.folder.current()
+        self._told = self.folder.current().problems
         return ContextProvider(name=SOURCE, provide=self._provide, max_tokens=MOST_TOKENS)
 
     def tool(self) -> BaseTool:
@@ -70,6 +72,10 @@ class KnowledgeProvider:
             found = self.folder.found(request.question, near)
         except ConfigError as error:
             return CitedText("", (), [Reason(code="no_folder", message=f"{SOURCE}: {error}")])
+        for problem in self.folder.known.problems:
+            if problem not in self._told:
+                message = f"{SOURCE}: {problem}"
+                missing.append(Reason(code="knowledge_problem", message=message))
         term_faults = {term.term: self.term_fault(term) for term in found.terms}
         terms = [term for term in found.terms if not term_faults[term.term]]
         missing += [
@@ -135,6 +141,12 @@ class KnowledgeProvider:
         if not fault:
             self._sound.put(key, True)
         return fault
+
+    def problems(self, knowledge: Knowledge) -> list[Problem]:
+        """Return a problem for each term and query that does not fit the database as it is now."""
+        faults = [(term.place, self.term_fault(term)) for term in knowledge.terms]
+        faults += [(query.place, self.fault(query)) for query in knowledge.queries]
+        return [Problem(place, fault) for place, fault in faults if fault]
 
     def term_fault(self, term: Term) -> str:
         """Return why a term does not fit the database as it is now: its SQL names a table or column

@@ -18,6 +18,7 @@ from longtable.knowledge.entries import Place, Problem, Term, unique_terms
 from longtable.knowledge.exchange.untrusted import MOST_ENTRIES, fault_of_text, kind_of, read_json
 
 VERSION = "0.1.1"
+FLAT_VERSION = "0.2.0.dev0"
 DIALECT = "ANSI_SQL"
 NO_SQL = ("MDX", "TABLEAU", "MAQL")
 """Dialects of the specification that are other languages than SQL."""
@@ -79,8 +80,9 @@ def _kept_without(term: Term, lost: Sequence[str], owner: str) -> str:
     return f"{term.term!r} is kept without the synonym {lost[0]!r}{more}: {reason}"
 
 
-def write_ossie(terms: Sequence[Term], name: str) -> str:
-    """Return terms as the metrics of a model of version 0.1.1. `name`: of the model.
+def write_ossie(terms: Sequence[Term], name: str, *, flat: bool = False) -> str:
+    """Return terms as the metrics of a model of version 0.1.1, or with `flat` of 0.2.0.dev0, whose
+    document is the model itself. `name`: of the model.
 
     The reader gives equal terms back, within its limits. A term without SQL has an empty
     expression, because each metric needs one. All SQL is marked as ANSI_SQL, the only dialect that
@@ -88,7 +90,9 @@ def write_ossie(terms: Sequence[Term], name: str) -> str:
     """
     dataset = {"name": name, "source": name, "description": PLACEHOLDER}
     model = {"name": name, "datasets": [dataset], "metrics": [_metric(term) for term in terms]}
-    document = {"version": VERSION, "semantic_model": [model]}
+    document: dict[str, object] = {"version": VERSION, "semantic_model": [model]}
+    if flat:
+        document = {"version": FLAT_VERSION, **model}
     return json.dumps(document, ensure_ascii=False, indent=2) + "\n"
 
 

@@ -45,7 +45,6 @@ for the team as a whole, because the tokens of a single voice could give away th
 """
 
 VERIFIED = "verified"
-RAN = "ran"
 """Mark of the tool message that answers a query. It is the name of the verified query that the SQL
 equals but for parameters.
 """

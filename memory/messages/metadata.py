@@ -6,6 +6,7 @@ from typing import Any
 from langchain_core.messages import AIMessage, BaseMessage
 
 from longtable.memory.counting.provider_reports import reported, reported_model
+from longtable.memory.messages.call_reports import tool_report
 from longtable.memory.messages.marks import GIVEN, kind_of, marks_of, turn_number
 from longtable.memory.messages.reasoning import reasoning_of, text_or_empty
 
@@ -66,6 +67,8 @@ class MessageMetadata:
     """True if a caller handed the message in, so that this thread's model did not make it."""
     verified: str
     """Of a query's answer: the name of the verified query that it equals but for parameters."""
+    verified_by: str
+    """Who checked that query."""
     passed: tuple[Passed, ...]
     """Material that context providers added to the call."""
 
@@ -77,6 +80,10 @@ def metadata_of(message: BaseMessage) -> MessageMetadata:
     model = reported_model(message) if isinstance(message, AIMessage) else ""
     names = ("time", "run", "owner", "channel", "notice", "instead_of", "verified")
     texts = {name: text_or_empty(marks.get(name)) for name in names}
+    verified = tool_report(message).get("verified")
+    texts["verified_by"] = ""
+    if isinstance(verified, dict):
+        texts["verified_by"] = text_or_empty(verified.get("checked_by"))
     materials = marks.get("passed")
     passed = map(_passed, materials) if isinstance(materials, list) else ()
     return MessageMetadata(

@@ -16,7 +16,7 @@ from longtable.base.events import ChartShown, QueryFinished, QueryStarted, ToolS
 from longtable.base.redaction import redacted
 from longtable.memory.counting.tokens import compact_json
 from longtable.memory.messages.call_reports import REPORT, ToolReport
-from longtable.memory.messages.marks import RAN, RECALLED, TABLES, VERIFIED, marked
+from longtable.memory.messages.marks import RECALLED, TABLES, VERIFIED, marked
 from longtable.memory.messages.rounds import DESCRIBED, LISTING, MALFORMED
 from longtable.memory.pins.pin_changes import PinChanges
 from longtable.nodes.tooling.audit import Log
@@ -141,7 +141,6 @@ class CallReport:
         artifact = stored.answer.artifact
         if self.job.edited is not None:
             answer = answer.model_copy(update={"content": with_note(answer.text, edited=EDITED)})
-            answer = marked(answer, **{RAN: self.job.edited})
         if self.kind == "recall":
             answer = marked(answer, kind=RECALLED)
             self.emit(

@@ -3,6 +3,7 @@ hold, and the questions of its queries by meaning, if the store embeds texts.
 """
 
 import hashlib
+import os
 from collections.abc import Iterator, Mapping
 from itertools import islice
 from pathlib import Path
@@ -25,7 +26,9 @@ class KnowledgeRecords:
     """The records of one knowledge folder, known by its path. All threads of a store share them."""
 
     def __init__(self, store: BaseStore, folder: Path) -> None:
-        digest = hashlib.sha256(str(folder.resolve()).encode()).hexdigest()[:16]
+        # Unlike `Path.resolve`, it goes through a loop of links.
+        path = os.path.realpath(folder)
+        digest = hashlib.sha256(path.encode("utf-8", "surrogateescape")).hexdigest()[:16]
         self._store = store
         self._kept = (*KNOWLEDGE, digest)
         self._meanings = (*MEANINGS, digest)

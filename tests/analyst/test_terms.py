@@ -221,6 +221,9 @@ def test_the_sql_of_a_term_says_what_it_is(sql: str, kind: str, column: str, fun
         "SUM(a.n) / 3",
         "COUNT(*)",
         "SUM(SUM(a.n))",
+        "SUM(DISTINCT a.n)",
+        "SUM(a.n) OVER ()",
+        "ROW_NUMBER() OVER (ORDER BY a.n)",
         "a.n > b.a_id",
         "a.n FROM a",
         "a.n, a.t",
@@ -252,3 +255,24 @@ def _catalog() -> Catalog:
         ),
     )
     return Catalog("sqlite", {"a": a, "b": b})
+
+
+@pytest.mark.parametrize(
+    ("question", "count"),
+    [
+        ("How many orders are not dock orders?", 2),
+        ("How many orders are dock orders?", 2),
+        ("How many customers are not house accounts?", 1),
+        ("How many customers are not 公司户?", 1),
+    ],
+)
+def test_not_before_a_term_of_the_counted_table_turns_the_term_round(
+    shop: Any, question: str, count: int
+) -> None:
+    found, text = asked(shop, question)
+    assert found == [[count]], text
+
+
+def test_an_answer_names_the_term(shop: Any) -> None:
+    assert "net take" in asked(shop, "What is the total net take?")[1]
+    assert "customer.company" not in asked(shop, "How many house accounts do we have?")[1]

@@ -5,15 +5,18 @@ entry.
 import codecs
 import errno
 import os
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from longtable.base.errors import ConfigError
-from longtable.knowledge.entries import Term, VerifiedQuery
-from longtable.knowledge.folder import KnowledgeFolder, read_folder
+from longtable.knowledge.entries import Knowledge, Term, VerifiedQuery
+from longtable.knowledge.folder import KnowledgeFolder
+from longtable.knowledge.folder_reading import read_folder, rivals_of
 
 QUERY = VerifiedQuery(name="", question="How many orders?", sql="SELECT count(*) FROM orders")
 
@@ -285,3 +288,94 @@ def test_a_folder_that_cannot_be_written_says_so(tmp_path: Path) -> None:
         opened.add_query(QUERY)
     with pytest.raises(ConfigError, match="the knowledge folder cannot be written"):
         opened.add_term(Term(term="x", meaning="y"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '[["term"]]\nterm = "alpha"\nmeaning = "a"\n\n[[term]]\nterm = "beta"\nmeaning = "b"\n',
+        '[[term]]\nterm = "alpha"\nmeaning = """a\n[[term]]\nb"""\n\n[[term]]\nterm = "beta"\nmeaning = "b"\n',
+        'term = [{term = "alpha", meaning = "a"}, {term = "beta", meaning = "b"}]\n',
+    ],
+)
+def test_a_glossary_in_another_way_of_writing_is_changed_rightly_or_not_at_all(
+    tmp_path: Path, text: str
+) -> None:
+    (tmp_path / "glossary.toml").write_text(text)
+    folder = KnowledgeFolder(tmp_path)
+    for name in ("alpha", "beta"):
+        if changed(partial(folder.remove, name)):
+            assert [term.term for term in folder.current().terms] == [
+                other for other in ("alpha", "beta") if other != name
+            ]
+        else:
+            assert (tmp_path / "glossary.toml").read_text() == text
+        (tmp_path / "glossary.toml").write_text(text)
+    names = ["alpha", "beta"]
+    if changed(partial(folder.add_term, Term(term="gamma", meaning="c"))):
+        names.append("gamma")
+    assert [term.term for term in folder.current().terms] == names
+
+
+def changed(change: Callable[[], object]) -> bool:
+    """Return whether a change of a glossary was made. If not, the reason must be its writing."""
+    try:
+        change()
+    except ConfigError as error:
+        return "edit it by hand" not in str(error)
+    return True
+
+
+def test_nothing_is_written_into_a_folder_that_leads_elsewhere(tmp_path: Path) -> None:
+    (tmp_path / "taught").mkdir()
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "taught" / "queries").symlink_to(tmp_path / "elsewhere")
+    query = VerifiedQuery(name="", question="How many?", sql="SELECT 1")
+    with pytest.raises(ConfigError, match="leads out of the knowledge folder"):
+        KnowledgeFolder(tmp_path / "taught").add_query(query)
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
+def test_two_answers_to_one_question_are_told_and_the_newest_comes_first(tmp_path: Path) -> None:
+    folder = KnowledgeFolder(tmp_path)
+    old = VerifiedQuery(name="", question="How many?", sql="SELECT 1", checked_on="2026-01-01")
+    folder.add_query(old)
+    new = folder.add_query(
+        VerifiedQuery(name="", question="how MANY?", sql="SELECT 2", checked_on="2026-02-01")
+    )
+    assert [problem.message for problem in folder.current().problems] == [
+        "queries/how_many.sql answers the same question with other SQL: keep one"
+    ]
+    assert [query.sql for query in folder.found("How many?").queries] == ["SELECT 2", "SELECT 1"]
+    assert [rival.sql for rival in rivals_of(new, folder.current().queries)] == ["SELECT 1"]
+
+
+def test_a_change_of_the_same_size_and_time_is_seen(tmp_path: Path) -> None:
+    folder = KnowledgeFolder(tmp_path)
+    (tmp_path / "rules.md").write_text("one")
+    os.utime(tmp_path / "rules.md", (1, 1))
+    assert folder.current().rules == "one"
+    (tmp_path / "rules.md").write_text("two")
+    os.utime(tmp_path / "rules.md", (1, 1))
+    assert folder.current().rules == "two"
+
+
+def test_a_folder_that_is_gone_teaches_nothing(folder: Path) -> None:
+    opened = KnowledgeFolder(folder)
+    assert opened.current().terms
+    folder.rename(folder.with_name("moved"))
+    with pytest.raises(ConfigError, match="is not there"):
+        opened.current()
+    assert opened.known == Knowledge()
+
+
+def test_ten_thousand_pairs_are_read_and_the_one_that_is_meant_is_found(tmp_path: Path) -> None:
+    folder = KnowledgeFolder(tmp_path)
+    (tmp_path / "queries").mkdir()
+    for number in range(10_000):
+        text = f"-- question: How many crates of sort{number} came?\nSELECT {number}\n"
+        (tmp_path / "queries" / f"q{number}.sql").write_text(text)
+    found = folder.found("crates of sort7654, how many were there?")
+    assert found.queries[0].sql == "SELECT 7654"
+    assert len(found.queries) <= 5
+    assert len(folder.query_names()) == 10_000

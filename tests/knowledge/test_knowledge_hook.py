@@ -193,6 +193,7 @@ def test_an_answer_from_a_verified_query_says_so_and_by_whom(
     ]
     results = [message for message in conversation.history() if message.type == "tool"]
     assert [metadata_of(message).verified for message in results] == ["counted"]
+    assert [metadata_of(message).verified_by for message in results] == ["Ann Lee"]
 
 
 @pytest.mark.parametrize(
@@ -400,3 +401,43 @@ def test_material_is_no_question_to_the_built_in_analyst(folder: Path, shop: Dat
     conversation = analysed(folder, shop)
     assert "2 products" in conversation.ask("How many products are there?").text
     assert "1 product" in conversation.ask("and with name pen?").text
+
+
+def test_what_breaks_while_a_chat_runs_is_told_with_the_next_question(
+    server: ModelServer, folder: Path
+) -> None:
+    (folder / "queries" / "old.sql").write_text("no question\n")
+    server.script(say("One."), say("Two."))
+    conversation = talk(server, folder)
+    before = [*conversation.stream("How many slow movers?")]
+    (folder / "glossary.toml").write_text("[[term]]\nterm = 3\n")
+    after = [*conversation.stream("How many slow movers?")]
+    told = [
+        [reason["message"] for reason in event["left_out"]]
+        for event in (*before, *after)
+        if event["type"] == "context_passed"
+    ]
+    assert told == [[], ["knowledge: glossary.toml:1: `term` must be a text, found int"]]
+
+
+def test_an_answer_is_not_verified_once_the_folder_is_gone(
+    server: ModelServer, folder: Path, shop: Database
+) -> None:
+    for _ in range(2):
+        server.script(call("run_sql", sql=COUNT), say("One."))
+    conversation = over(server, folder, shop)
+    assert conversation.ask("How many sold few?").verified
+    folder.rename(folder.with_name("gone"))
+    assert not conversation.ask("How many sold few?").verified
+
+
+def test_the_built_in_analyst_runs_no_checked_query_for_a_question_that_goes_on(
+    folder: Path, shop: Database
+) -> None:
+    (folder / "queries" / "many.sql").write_text("-- question: and ink?\nSELECT 999\n")
+    graph = build_graph(model=BuiltInAnalyst(), database=shop, hooks=[KnowledgeFolder(folder)])
+    context = Context(model_limit=32_000)
+    conversation = Conversation(graph.compile(checkpointer=InMemorySaver()), "on", context=context)
+    conversation.ask("How many products are there?")
+    answer = conversation.ask("and ink?")
+    assert not any("999" in query["sql"] for query in answer.queries)

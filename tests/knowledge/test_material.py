@@ -1,7 +1,9 @@
 """What goes with a call is whole entries within a size, and names what it quotes."""
 
+import pytest
+
 from longtable.knowledge.entries import Term, VerifiedQuery
-from longtable.knowledge.material import Found, fitting, material_text, merged
+from longtable.knowledge.material import Found, ends_in, fitting, material_text, merged, term_line
 from longtable.knowledge.query_search import FoundQuery
 
 TERM = Term(term="mover", synonyms=["seller"], meaning="sells\nwell", sql="sold > 10")
@@ -57,3 +59,30 @@ def test_an_entry_that_is_too_long_leaves_room_for_those_after_it() -> None:
 def test_chinese_takes_more_of_the_room() -> None:
     assert fitting([Term(term="x", meaning="字" * 100)], "", [], most_chars=200).terms == []
     assert fitting([Term(term="x", meaning="w" * 100)], "", [], most_chars=200).terms
+
+
+@pytest.mark.parametrize(
+    ("sql", "line"),
+    [
+        ("a > 5 -- big ones\nAND b = 'x'", "a > 5 AND b = 'x'"),
+        ("a LIKE '%  %'", "a LIKE '%  %'"),
+        ("a = 'it''s -- no /* comment */'  AND\n  b", "a = 'it''s -- no /* comment */' AND b"),
+        ('"odd  name" > /* why\n */ 3', '"odd  name" > 3'),
+    ],
+)
+def test_the_sql_of_a_term_stands_on_one_line_and_says_the_same(sql: str, line: str) -> None:
+    assert term_line(Term(term="x", sql=sql)) == f"- x: \n  SQL: {line}"
+
+
+def test_each_entry_ends_where_the_text_says() -> None:
+    found = Found([TERM, Term(term="y", meaning="z")], "Euros.", [query("a"), query("b")])
+    text = material_text(found)
+    ends = ends_in(text, found)
+    assert len(ends) == len(found.cites)
+    assert [text[:end].rsplit("\n", 1)[-1] for end in ends] == [
+        "Euros.",
+        "  SQL: sold > 10",
+        "- y: z",
+        "xxxxxxxxxx",
+        "xxxxxxxxxx",
+    ]

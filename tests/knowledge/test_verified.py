@@ -137,3 +137,8 @@ def test_a_verified_query_that_cannot_be_read_equals_nothing() -> None:
     found = VerifiedQueries(queries, "sqlite").equal_to("select 1")
     assert found is not None
     assert found.name == "good"
+
+
+def test_letters_beyond_ascii_are_names_of_their_own() -> None:
+    assert not equals("SELECT strasse FROM places", "SELECT straße FROM places")
+    assert equals("SELECT STRAßE FROM PLACES", "select straße from places")

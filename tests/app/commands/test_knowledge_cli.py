@@ -41,7 +41,7 @@ def test_a_query_and_a_term_are_added_listed_checked_and_removed(home: Home) -> 
     ]
     assert entries[1]["checked_by"] == "Ann"
     checked = home.run("knowledge", "check", *place)
-    assert (checked.returncode, checked.stdout) == (0, "1 terms, 1 queries, 0 problems\n")
+    assert (checked.returncode, checked.stdout) == (0, "terms: 1, queries: 1, problems: 0\n")
     for name in ("early bird", "how_many_early_orders"):
         assert home.run("knowledge", "remove", name, *place).stdout == f"removed: {name}\n"
     assert known(home, *place) == []
@@ -73,7 +73,7 @@ def test_a_check_names_file_and_line_and_ends_with_1(home: Home) -> None:
     assert done.returncode == 1
     assert "glossary.toml:1: 'x' needs a `meaning`" in done.stdout
     assert "queries/old.sql:1: no such column: gone" in done.stdout
-    assert "0 terms, 1 queries, 2 problems" in done.stdout
+    assert "terms: 0, queries: 1, problems: 2" in done.stdout
 
 
 def test_without_a_folder_each_command_says_how_to_name_one(home: Home) -> None:

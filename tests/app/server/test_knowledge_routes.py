@@ -92,6 +92,7 @@ def test_who_is_no_editor_reads_and_writes_nothing(server: str, taught: Path) ->
             ("POST", "knowledge", term),
             ("POST", "knowledge/import", OSSIE),
             ("DELETE", "knowledge/regular", None),
+            ("GET", "knowledge/check", None),
         ):
             answer = send(server, method, path, body, owner)
             assert (answer.status_code, answer.json()["error"]["code"]) == (403, "not_an_editor")
@@ -168,3 +169,24 @@ def test_a_turn_is_rated_by_whoever_sees_its_thread(server: str) -> None:
     assert send(server, "POST", path, {"turn": 1}).status_code == 400
     again = talk(server, "How many orders are there?")
     assert send(server, "GET", f"threads/{again}/ratings").json()["ratings"] == []
+
+
+@pytest.mark.timeout(240)
+def test_odd_names_are_added_and_removed_and_reasons_are_told(server: str, taught: Path) -> None:
+    assert send(server, "POST", "knowledge", {"term": "and/or", "meaning": "x"}).status_code == 200
+    doubled = send(server, "POST", "knowledge", {"term": "and/or", "meaning": "x"})
+    assert "is already a name" in doubled.json()["error"]["message"]
+    assert send(server, "DELETE", "knowledge/and%2For").status_code == 204
+    asked = {"term": "question", "synonyms": ["question"], "meaning": "x"}
+    assert send(server, "POST", "knowledge", {**asked, "synonyms": []}).status_code == 200
+    assert send(server, "DELETE", "knowledge/question").status_code == 204
+    before = files(taught)
+    surrogate = '{"term": "\\ud800", "meaning": "x"}'
+    assert send(server, "POST", "knowledge", surrogate).status_code == 400
+    two_lines = {"term": "a\n\n-- How many?\nSELECT 42", "meaning": "x"}
+    assert send(server, "POST", "knowledge", two_lines).status_code == 400
+    broken = send(
+        server, "POST", "knowledge", {"question": "How?", "sql": "SELECT nope FROM orders"}
+    )
+    assert "nope" in broken.json()["error"]["message"]
+    assert files(taught) == before

@@ -282,9 +282,15 @@ def glossaries(draw: st.DrawFn) -> list[Term]:
     return terms
 
 
-@given(glossaries(), NAMES)
-def test_terms_survive_being_written_and_read(terms: list[Term], name: str) -> None:
-    assert read_ossie(write_ossie(terms, name), "a.json") == (terms, [])
+@given(glossaries(), NAMES, st.booleans())
+def test_terms_survive_being_written_and_read(terms: list[Term], name: str, flat: bool) -> None:
+    assert read_ossie(write_ossie(terms, name, flat=flat), "a.json") == (terms, [])
+
+
+def test_the_flat_version_is_the_model_itself() -> None:
+    document = json.loads(write_ossie([Term(term="b", sql="1")], "shop", flat=True))
+    assert (document["version"], document["name"]) == ("0.2.0.dev0", "shop")
+    assert "semantic_model" not in document
 
 
 def test_the_longest_texts_survive() -> None:
