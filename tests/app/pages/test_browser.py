@@ -241,3 +241,27 @@ def test_the_page_speaks_chinese(chromium: Browser, server: Server) -> None:
     expect(page.locator("#empty h2")).to_have_text("您想了解什么？")
     has_no_findings(page)
     context.close()
+
+
+def test_the_right_side_shows_the_next_call_a_compaction_and_a_pin(
+    chromium: Browser, home: Home, model: ModelServer
+) -> None:
+    with serving(home, "--model-limit", "8k", **of_model(model)) as running:
+        context = chromium.new_context(base_url=running.address, locale="en-US")
+        context.set_default_timeout(SECONDS * 1_000)
+        page = context.new_page()
+        page.goto("/")
+        for number in range(6):
+            model.script(say(f"Answer {number}. " + "The herons wade slowly. " * 120))
+            ask(page, f"Question {number}, please?")
+            expect(page.locator(".foot")).to_have_count(number + 1)
+        panel = page.locator("#panel")
+        expect(panel).to_contain_text("of 8,000 tokens")
+        page.reload()
+        panel.get_by_role("button", name="Compact now").click()
+        expect(panel).to_contain_text("summary")
+        panel.get_by_placeholder("A rule, word for word").fill("Amounts are in <b>euros</b>.")
+        panel.get_by_role("button", name="Pin", exact=True).click()
+        expect(panel).to_contain_text("Amounts are in <b>euros</b>.")
+        has_no_findings(page)
+        context.close()
