@@ -11,7 +11,7 @@ import threading
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import IO, Any
 
 from longtable.base.errors import ConfigError
 from longtable.evaluation.turn_results import TurnResult
@@ -42,7 +42,7 @@ class Journal:
                 f"{path.parent} cannot be written: {error.strerror}; name another folder with --out"
             ) from error
         try:
-            self._hold()
+            _hold(self._file, path)
             self._file.seek(0)
             data = self._file.read()
             if data and not resume:
@@ -58,6 +58,12 @@ class Journal:
         except BaseException:
             self._file.close()
             raise
+
+    @staticmethod
+    def check_free(path: Path) -> None:
+        """Raise `ConfigError` if another process has the journal open."""
+        with path.open("rb") as file:
+            _hold(file, path)
 
     def add(self, result: TurnResult) -> None:
         """Write a result to the disk."""
@@ -87,19 +93,6 @@ class Journal:
 
     def _keep(self, result: TurnResult) -> None:
         self._results.setdefault(result.dialogue_key, {})[result.turn] = result
-
-    def _hold(self) -> None:
-        if sys.platform == "win32":
-            return  # one person runs there
-        import fcntl
-
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            raise ConfigError(
-                f"another `longtable eval` writes to {self.path.parent}: wait for its end, or name"
-                " another folder with --out"
-            ) from error
 
     def _read(self, data: bytes) -> None:
         for number, line in enumerate(data.splitlines(), 1):
@@ -134,3 +127,18 @@ class Journal:
         self._file.write(f"{line}\n".encode())
         self._file.flush()
         os.fsync(self._file.fileno())
+
+
+def _hold(file: IO[bytes], path: Path) -> None:
+    """Keep other processes off a journal. Raises `ConfigError` if one has it."""
+    if sys.platform == "win32":
+        return  # one person runs there
+    import fcntl
+
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        raise ConfigError(
+            f"another `longtable eval` writes to {path.parent}: wait for its end, or name another"
+            " folder with --out"
+        ) from error

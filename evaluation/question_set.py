@@ -59,6 +59,8 @@ class Bar:
 
     questions: float | None = None
     interactions: float | None = None
+    is_wrong: bool = False
+    """Whether a file sets a bar that cannot be read."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,6 +86,7 @@ def merged(sets: Sequence[QuestionSet]) -> QuestionSet:
     bar = Bar(
         questions=_strictest([each.bar.questions for each in sets]),
         interactions=_strictest([each.bar.interactions for each in sets]),
+        is_wrong=any(each.bar.is_wrong for each in sets),
     )
     return QuestionSet(dialogues=dialogues, problems=problems, bar=bar)
 

@@ -3,7 +3,7 @@
 import json
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,6 +12,7 @@ import typer
 
 from longtable.app.console.streams import clean_line
 from longtable.app.program import (
+    CANCELLED,
     Config,
     Debug,
     Json,
@@ -23,6 +24,7 @@ from longtable.app.program import (
 from longtable.base.errors import ConfigError, LongtableError
 
 if TYPE_CHECKING:
+    from longtable.app.commands.eval_run import EvalRun, ReplacedRun
     from longtable.app.console.screen import Screen
     from longtable.app.settings.run_settings import Settings
     from longtable.evaluation.cost_estimate import Estimate
@@ -104,12 +106,14 @@ def evaluate(
     below the bar that a file sets.
     """
     with running(options) as (own, screen):
-        from longtable.app.commands.eval_run import EvalRun, remove_run
+        from longtable.app.commands.eval_run import EvalRun, ReplacedRun
         from longtable.app.commands.eval_subjects import settings_of_models, subjects_of
         from longtable.evaluation.formats.question_sources import read_sources
         from longtable.evaluation.reports.comparing import read_results
         from longtable.evaluation.reports.eval_report import Report
 
+        if resume and force:
+            raise ConfigError("--resume continues a run and --force replaces it: give one of them")
         began = datetime.now(UTC).isoformat(timespec="seconds")
         earlier = read_results(against) if against else None
         sources = questions or _knowledge_folder(own)
@@ -122,12 +126,10 @@ def evaluate(
         subjects = subjects_of(settings, also_without=also_without_knowledge)
         if not questions and any(subject.knowledge for subject in subjects):
             screen.note("eval_shown")
-        if force:
-            remove_run(out)
-        with EvalRun.opened(out, settings, asked.dialogues, subjects, resume=resume) as run:
-            estimate = run.estimate()
-            if estimate is not None:
-                _confirm(screen, estimate, yes=yes)
+        replaced = ReplacedRun(out) if force else None
+        with ExitStack() as stack:
+            opening = EvalRun.opened(out, settings, asked.dialogues, subjects, resume=resume)
+            run = _begun(stack, opening, screen, replaced, yes=yes)
             with _told_how_to_go_on(screen), _progress(run.turns) as on_turn:
                 told = run.ask(jobs=jobs, copies=copies, on_turn=on_turn)
             results = run.results()
@@ -141,8 +143,36 @@ def evaluate(
         )
         _write(out, report, earlier)
         _show(screen, report, out)
-        if report.below_bar():
+        if report.is_incomplete():
+            screen.note("eval_incomplete")
+        if report.below_bar() or report.is_incomplete() or not results:
             raise typer.Exit(1)
+
+
+def _begun(
+    stack: ExitStack,
+    opening: "AbstractContextManager[EvalRun]",
+    screen: "Screen",
+    replaced: "ReplacedRun | None",
+    *,
+    yes: bool,
+) -> "EvalRun":
+    """Return the open run, once its cost is confirmed. If it does not begin, the run that it would
+    have replaced is put back.
+    """
+    try:
+        run = stack.enter_context(opening)
+        estimate = run.estimate()
+        if estimate is not None:
+            _confirm(screen, estimate, yes=yes)
+    except BaseException:
+        stack.close()
+        if replaced:
+            replaced.put_back()
+        raise
+    if replaced:
+        replaced.drop()
+    return run
 
 
 def _knowledge_folder(settings: "Settings") -> list[Path]:
@@ -174,7 +204,11 @@ def _confirm(screen: "Screen", estimate: "Estimate", *, yes: bool) -> None:
         raise ConfigError(
             "a paid model is asked only with --yes, or after you confirm in a terminal"
         )
-    if not typer.confirm("Ask?", default=False):
+    try:
+        agreed = typer.confirm("Ask?", default=False)
+    except typer.Abort:
+        raise typer.Exit(CANCELLED) from None
+    if not agreed:
         raise typer.Exit(1)
 
 
@@ -237,7 +271,9 @@ def _show(screen: "Screen", report: "Report", out: Path) -> None:
         numbers = [f"{record[name]:,}" for name in figures]
         cells.append([record["model"], *numbers, *(percent(record[name]) for name in shares)])
     columns = ["model", *figures, "accuracy", "interactions"]
-    screen.listing("eval", lambda: render.listing(columns, cells, numeric=8), records)
+    screen.listing(
+        "eval", lambda: render.listing(columns, cells, numeric=8), records, empty="eval_nothing"
+    )
     for sentence in report.below_bar():
         screen.note("eval_below", sentence=clean_line(sentence))
     screen.note("eval_written", file=clean_line(str(out / "report.md")))

@@ -23,6 +23,8 @@ from longtable.knowledge.entries import Problem
 JOURNAL = "journal.jsonl"
 THREADS = "threads.db"
 RESULTS = f"{THREADS}.results"
+FILES = (JOURNAL, THREADS, f"{THREADS}-wal", f"{THREADS}-shm", RESULTS)
+ASIDE = ".replaced"
 LEASE_SECONDS = 2.0
 """The journal keeps other processes off, so the threads of a killed run are free soon."""
 
@@ -135,16 +137,51 @@ class EvalRun:
         return len(self.journal.of_dialogue(_key(subject, dialogue)))
 
 
-def remove_run(folder: Path) -> None:
-    """Remove the files of a run from its folder; other files stay. Raises `ConfigError`."""
-    if not (folder / JOURNAL).exists():
-        return
-    try:
-        for name in (JOURNAL, THREADS, f"{THREADS}-wal", f"{THREADS}-shm"):
-            (folder / name).unlink(missing_ok=True)
-        shutil.rmtree(folder / RESULTS, ignore_errors=True)
-    except OSError as error:
-        raise ConfigError(f"{folder} cannot be emptied: {error.strerror}") from error
+class ReplacedRun:
+    """The files of a run that another one is to replace. They stand aside until it is certain that
+    the other one begins.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        """Put the files aside. Raises `ConfigError` if the run is in progress, or they cannot be
+        moved.
+        """
+        self._folder = folder
+        self._aside = folder / ASIDE
+        if not (folder / JOURNAL).exists():
+            return
+        Journal.check_free(folder / JOURNAL)
+        try:
+            shutil.rmtree(self._aside, ignore_errors=True)
+            self._aside.mkdir()
+            self._move(folder, self._aside)
+        except OSError as error:
+            raise ConfigError(f"{folder} cannot be emptied: {error.strerror}") from error
+
+    def drop(self) -> None:
+        """Delete the files."""
+        shutil.rmtree(self._aside, ignore_errors=True)
+
+    def put_back(self) -> None:
+        """Put the files back, in place of those of a run that did not begin."""
+        if self._aside.is_dir():
+            for name in FILES:
+                _delete(self._folder / name)
+            self._move(self._aside, self._folder)
+            self._aside.rmdir()
+
+    @staticmethod
+    def _move(source: Path, target: Path) -> None:
+        for name in FILES:
+            if (source / name).exists():
+                (source / name).rename(target / name)
+
+
+def _delete(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def _about(settings: Settings) -> dict[str, str]:

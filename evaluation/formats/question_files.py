@@ -119,7 +119,7 @@ class _Reader:
             bar = _bar(data.get("bar", {}))
         except _FaultError as fault:
             self._add(fault, *span)
-            bar = Bar()
+            bar = Bar(is_wrong=True)
         return defaults, bar
 
     def dialogue(

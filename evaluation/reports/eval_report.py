@@ -53,6 +53,12 @@ class Report:
                     )
         return sentences
 
+    def is_incomplete(self) -> bool:
+        """Return whether a bar is set, and something was left out, not asked or not scored: without
+        it the share says too little.
+        """
+        return self.bar != NO_BAR and bool(self.problems)
+
     def as_json(self) -> dict[str, Any]:
         """Return the report as plain JSON, which `--against` reads."""
         subjects: list[dict[str, Any]] = []

@@ -1,5 +1,6 @@
 """`longtable eval` through real processes, against a model server on loopback."""
 
+import fcntl
 import json
 import os
 import pty
@@ -401,3 +402,49 @@ def test_a_run_ended_in_the_middle_goes_on_and_loses_and_repeats_nothing(
     # A call that the kill cut off has no answer, and is the only one that is made again.
     assert sum(count > 1 for count in asked.values()) <= 3
     assert len(asked) == DIALOGUES * TURNS
+
+
+def test_a_run_is_replaced_only_once_the_next_one_begins(home: Home, server: ModelServer) -> None:
+    server.always(served_by(right))
+    assert evaluated(home, server).returncode == 0
+    journal = home.folder / "longtable-eval" / "journal.jsonl"
+    before = journal.read_bytes()
+    paid = ("eval", FILE, "--model", "openai:gpt-4o", "--force")
+    refused = home.run(*paid, OPENAI_API_KEY="sk-none")
+    assert (refused.returncode, "only with --yes" in refused.stderr) == (1, True)
+    assert journal.read_bytes() == before
+    both = evaluated(home, server, "--resume", "--force")
+    assert (both.returncode, "give one of them" in both.stderr) == (1, True)
+    with journal.open("rb") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        busy = evaluated(home, server, "--force")
+    assert (busy.returncode, "another `longtable eval`" in busy.stderr) == (1, True)
+    assert journal.read_bytes() == before
+    assert evaluated(home, server, "--resume").returncode == 0
+    assert not (home.folder / "longtable-eval" / ".replaced").exists()
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        "[bar]\nqestions = 0.1",
+        "[bar]\nquestions = 1.5",
+        '[bar]\nquestions = 0.1\n[[question]]\nask = "?"\nsql = "SELECT gone FROM nowhere"',
+        '[bar]\nquestions = 0.1\n[[question]]\nask = "?"\nsq = "SELECT 1"',
+    ],
+)
+def test_with_a_bar_what_does_not_count_fails_the_command(
+    home: Home, server: ModelServer, head: str
+) -> None:
+    (home.folder / FILE).write_text(toml(head))
+    server.always(served_by(right))
+    done = evaluated(home, server)
+    assert (done.returncode, "not every question counts" in done.stdout) == (1, True)
+
+
+def test_without_a_question_that_could_be_asked_it_says_so(home: Home, server: ModelServer) -> None:
+    (home.folder / FILE).write_text(toml('database = "sqlite:///gone.db"'))
+    done = evaluated(home, server)
+    assert (done.returncode, "No question was asked." in done.stdout) == (1, True)
+    assert "gone.db" in done.stdout
+    assert "inside longtable" not in done.stderr
