@@ -106,6 +106,23 @@ def _submitted(work: Callable[[], Result]) -> Future[Result]:
         return _pool(os.getpid()).submit(work)
 
 
+def in_daemon(work: Callable[[], Result], name: str) -> Future[Result]:
+    """Run a blocking call in a new daemon thread. Whoever waits for the result may give up: a call
+    that hangs for ever holds up neither its caller nor the end of the process.
+    """
+    future: Future[Result] = Future()
+    future.set_running_or_notify_cancel()  # the thread cannot be stopped
+
+    def run() -> None:
+        try:
+            future.set_result(work())
+        except BaseException as error:  # raised again where the result is waited for
+            future.set_exception(error)
+
+    threading.Thread(target=run, daemon=True, name=name).start()
+    return future
+
+
 def end_idle_threads() -> None:
     """End the pool's threads, each after its present work. The next call starts new threads."""
     pool = _pool(os.getpid())

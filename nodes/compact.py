@@ -4,10 +4,8 @@ the strategy write the memory with the summariser, and send the event.
 
 import asyncio
 import math
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -15,12 +13,11 @@ from functools import partial
 from typing import Any, NamedTuple, cast
 
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import BaseMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
 from langgraph.store.base import PutOp
 
-from longtable.base.concurrency import BoundedCache, Execution, in_thread
+from longtable.base.concurrency import BoundedCache, Execution, in_daemon, in_thread
 from longtable.base.context import Context
 from longtable.base.errors import (
     ArchiveFormatError,
@@ -283,10 +280,9 @@ class Compactor:
             with span("model", task.writer.name or "summariser", fields) as attributes:
                 settings = summary_settings(task.context, model)
                 writer = bounded(model, answer_tokens(task.plan, task.call_plan.call_config))
+                ask = partial(writer.invoke, request, PRIVATE, **settings)
                 answer = await how.call(
-                    lambda: _within(
-                        self.seconds, lambda: writer.invoke(request, PRIVATE, **settings)
-                    ),
+                    lambda: in_daemon(ask, "longtable-summarise").result(self.seconds),
                     lambda: asyncio.wait_for(
                         writer.ainvoke(request, PRIVATE, **settings), self.seconds
                     ),
@@ -381,22 +377,6 @@ def _originals(task: Task, runtime: Runtime[Context]) -> list[Numbered] | None:
         for original in originals
         if original.message.id not in thread.excluded
     ]
-
-
-def _within(seconds: float, call: Callable[[], BaseMessage]) -> BaseMessage:
-    """Return the result of a call. Raises `TimeoutError` if the call takes longer than `seconds`;
-    the call then continues in its OS thread, and its result is dropped.
-    """
-    done: Future[BaseMessage] = Future()
-
-    def work() -> None:
-        try:
-            done.set_result(call())
-        except BaseException as error:  # handed over to the caller, whatever it is
-            done.set_exception(error)
-
-    threading.Thread(target=work, daemon=True, name="longtable-summarise").start()
-    return done.result(timeout=seconds)
 
 
 @dataclass(frozen=True)

@@ -2,16 +2,14 @@
 says which executed queries equal a verified one.
 """
 
-import threading
-from collections.abc import Callable, Sequence
-from concurrent.futures import Future
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
 from langchain_core.tools import BaseTool
 from langgraph.store.base import BaseStore
 
-from longtable.base.concurrency import BoundedCache
+from longtable.base.concurrency import BoundedCache, in_daemon
 from longtable.base.errors import ConfigError, DatabaseError, LongtableError, Reason
 from longtable.base.events import Verified
 from longtable.graph.kept_queries import teach_kept
@@ -111,7 +109,7 @@ class KnowledgeProvider:
             return [], missing
         work = partial(self._near, records, request.question)
         try:
-            return _within(NEAR_SECONDS, work), missing
+            return in_daemon(work, "knowledge-near").result(NEAR_SECONDS), missing
         except TimeoutError:
             slow = f"{SOURCE}: the search by meaning took too long"
             return [], [*missing, Reason(code="store_slow", message=slow)]
@@ -221,22 +219,6 @@ class KnowledgeProvider:
 
 def _quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
-
-
-def _within(seconds: float, work: Callable[[], list[str]]) -> list[str]:
-    """Return what a function returns. Raises `TimeoutError` if it takes longer; it goes on in a
-    thread that holds up nothing.
-    """
-    done: Future[list[str]] = Future()
-
-    def run() -> None:
-        try:
-            done.set_result(work())
-        except Exception as error:  # raised again where it is waited for
-            done.set_exception(error)
-
-    threading.Thread(target=run, daemon=True, name="knowledge-near").start()
-    return done.result(timeout=seconds)
 
 
 def _store_failed(error: Exception) -> Reason:

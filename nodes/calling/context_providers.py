@@ -5,7 +5,6 @@ too slow.
 import asyncio
 import contextvars
 import inspect
-import threading
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Future
@@ -16,7 +15,7 @@ from typing import Any
 from langchain_core.messages import BaseMessage
 from langgraph.store.base import BaseStore
 
-from longtable.base.concurrency import BoundedCache, Execution
+from longtable.base.concurrency import BoundedCache, Execution, in_daemon
 from longtable.base.errors import ConfigError, Reason
 from longtable.base.events import ContextPassed, PassedMaterial
 from longtable.memory.materials import Material, MaterialPart
@@ -230,29 +229,19 @@ async def _ask(provider: ContextProvider, request: ContextRequest) -> ProviderAn
 
 
 def _in_thread(provider: ContextProvider, request: ContextRequest) -> "Future[ProviderAnswer]":
-    answer: Future[ProviderAnswer] = Future()
-    answer.set_running_or_notify_cancel()  # whoever waits may give up; the thread cannot be stopped
+    in_context = contextvars.copy_context().run
+    return in_daemon(partial(in_context, _answer, provider, request), f"context-{provider.name}")
 
-    def work() -> None:
-        started = time.monotonic()
-        try:
-            text: Any = provider.provide(request)
-            answer.set_result(
-                asyncio.run(_awaited(text))
-                if inspect.isawaitable(text)
-                else _checked(text, started)
-            )
-        except Exception as error:  # whatever a provider raises leaves it out
-            answer.set_result(_failure(error))
 
-    # A daemon: one that hangs for ever holds up neither the turn nor the end of the process.
-    threading.Thread(
-        target=contextvars.copy_context().run,
-        args=(work,),
-        daemon=True,
-        name=f"context-{provider.name}",
-    ).start()
-    return answer
+def _answer(provider: ContextProvider, request: ContextRequest) -> ProviderAnswer:
+    started = time.monotonic()
+    try:
+        text: Any = provider.provide(request)
+        if inspect.isawaitable(text):
+            return asyncio.run(_awaited(text))
+        return _checked(text, started)
+    except BaseException as error:  # whatever a provider raises leaves it out
+        return _failure(error)
 
 
 async def _awaited(text: Awaitable[Provided]) -> ProviderAnswer:

@@ -21,6 +21,7 @@ from longtable.base.concurrency import (
     a_from,
     complete,
     file_lock,
+    in_daemon,
     in_thread,
 )
 
@@ -88,6 +89,21 @@ def test_a_call_that_still_waits_for_a_thread_never_begins_once_it_is_cancelled(
 
 def _in_child(answers: Connection) -> None:
     answers.send(asyncio.run(in_thread(max, 1, 2)))
+
+
+def test_work_in_a_daemon_raises_where_its_result_is_waited_for_and_may_be_given_up() -> None:
+    def fails() -> None:
+        raise SystemExit(3)
+
+    with pytest.raises(SystemExit):
+        in_daemon(fails, "fails").result(5)
+    go_on = threading.Event()
+    hangs = in_daemon(lambda: go_on.wait(5), "hangs")
+    with pytest.raises(TimeoutError):
+        hangs.result(0.01)
+    assert not hangs.cancel(), "the thread cannot be stopped"
+    go_on.set()
+    assert hangs.result(5)
 
 
 def test_a_forked_process_has_threads_of_its_own() -> None:
