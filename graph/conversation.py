@@ -33,7 +33,7 @@ from longtable.graph import changes, compaction_preview, threads
 from longtable.graph.changes import TopicHistory
 from longtable.graph.compaction_preview import CompactionPreview
 from longtable.graph.export.thread_file import Form, chart_drawer, export_as
-from longtable.graph.kept_queries import keep_query, query_of_turn, question_of_turn
+from longtable.graph.kept_queries import keep_query, query_of_turn, query_to_keep
 from longtable.graph.ratings import Rating, Score, questions_of, ratings_in
 from longtable.graph.reports import ALL, audit_of
 from longtable.graph.running import turns
@@ -464,19 +464,8 @@ class Conversation:
                 "there is no knowledge folder: name one with --knowledge FOLDER, or in Python as"
                 " Conversation(..., knowledge=KnowledgeFolder(path))"
             )
-        if sql is None:
-            asked, kept_sql = self.kept_pair(turn)
-        else:
-            asked = question or question_of_turn(self.history(), turn)
-            kept_sql = sql
         now = datetime.now(UTC)
-        query = VerifiedQuery(
-            name="",
-            question=question or asked,
-            sql=kept_sql,
-            checked_by=by,
-            checked_on=now.date().isoformat(),
-        )
+        query = query_to_keep(self.history(), turn, question=question, sql=sql, by=by, now=now)
         store = self._threads.optional_store
         return keep_query(self.knowledge, query, store, now.isoformat())
 

@@ -4,6 +4,7 @@ or, if the folder cannot be written, in the store.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from itertools import chain
 from typing import Any
 
@@ -54,6 +55,33 @@ def query_of_turn(messages: Sequence[BaseMessage], turn: int | None) -> tuple[st
     if edited is not None:
         sql = edited  # a person put it in place of the model's
     return question_of_turn(messages, number), sql
+
+
+def query_to_keep(
+    messages: Sequence[BaseMessage],
+    turn: int | None,
+    *,
+    question: str | None,
+    sql: str | None,
+    by: str,
+    now: datetime,
+) -> VerifiedQuery:
+    """Return the question of a turn with the SQL that answered it, or with the SQL that should have
+    run, as a query without a name. The arguments are those of `Conversation.keep`.
+
+    Raises `NothingToKeepError` if there is none.
+    """
+    if sql is None:
+        asked, sql = query_of_turn(messages, turn)
+    else:
+        asked = question or question_of_turn(messages, turn)
+    return VerifiedQuery(
+        name="",
+        question=question or asked,
+        sql=sql,
+        checked_by=by,
+        checked_on=now.date().isoformat(),
+    )
 
 
 def question_of_turn(messages: Sequence[BaseMessage], turn: int | None) -> str:

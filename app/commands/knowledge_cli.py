@@ -2,9 +2,8 @@
 data teaches.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
     from longtable.app.console.screen import Screen
     from longtable.app.settings.run_settings import Settings
     from longtable.graph.wiring.knowledge_provider import KnowledgeProvider
-    from longtable.knowledge.entries import Term, VerifiedQuery
     from longtable.knowledge.folder import KnowledgeFolder
 
 knowledge_app = typer.Typer(
@@ -204,14 +202,14 @@ def import_(
     """
     with _opened(options) as (folder, settings, screen):
         from longtable.knowledge.exchange.formats import read_file
+        from longtable.knowledge.exchange.importing import Import
 
         found = read_file(file)
-        imported = Imported([str(problem) for problem in found.problems])
+        imported = Import(folder, [str(problem) for problem in found.problems])
         try:
-            imported.add_terms(folder, found.terms)
+            imported.add_terms(found.terms)
             with _checking(folder, settings) as provider:
-                sound = imported.without_fault(_new(found.queries, folder), provider.fault)
-            imported.add_queries(folder, sound)
+                imported.add_queries(found.queries, provider.fault)
         except KeyboardInterrupt:
             screen.note("import_cancelled", added=f"{imported.added:,}")
             raise typer.Exit(CANCELLED) from None
@@ -220,51 +218,6 @@ def import_(
         screen.note("knowledge_imported", added=f"{imported.added:,}", wrong=f"{wrong:,}")
         if wrong and not imported.added:
             raise typer.Exit(1)
-
-
-@dataclass
-class Imported:
-    """How far an import is: why entries are left out, and how many are in the folder."""
-
-    problems: list[str]
-    added: int = 0
-
-    def add_terms(self, folder: "KnowledgeFolder", terms: "Sequence[Term]") -> None:
-        """Write the terms that fit."""
-        refused = folder.add_terms(terms)
-        self.problems += [str(problem) for problem in refused]
-        self.added += len(terms) - len(refused)
-
-    def without_fault(
-        self, queries: "Sequence[VerifiedQuery]", fault_of: "Callable[[VerifiedQuery], str]"
-    ) -> "list[VerifiedQuery]":
-        """Return the queries that can run."""
-        sound: list[VerifiedQuery] = []
-        for query in queries:
-            if fault := fault_of(query):
-                self.problems.append(f"{query.question}: {fault}")
-            else:
-                sound.append(query)
-        return sound
-
-    def add_queries(self, folder: "KnowledgeFolder", queries: "Sequence[VerifiedQuery]") -> None:
-        """Write the queries, and count each as soon as its file is there."""
-        from longtable.knowledge.entries import Problem
-
-        with closing(folder.write_queries(queries)) as outcomes:
-            for query, written in zip(queries, outcomes, strict=True):
-                if isinstance(written, Problem):
-                    self.problems.append(f"{query.name}: {written.message}")
-                else:
-                    self.added += 1
-
-
-def _new(queries: "Sequence[VerifiedQuery]", folder: "KnowledgeFolder") -> "list[VerifiedQuery]":
-    """Return the queries that the folder has not: with the same question and the same SQL."""
-    known: set[tuple[str, str]] = set()
-    if folder.query_names():
-        known = {(query.question, query.sql) for query in folder.current().queries}
-    return [query for query in queries if (query.question, query.sql) not in known]
 
 
 @contextmanager

@@ -29,15 +29,14 @@ from longtable.base.errors import ConfigError, KnowledgeNotWritableError, TurnPe
 from longtable.graph.changes import rate
 from longtable.graph.kept_queries import (
     keep_query,
-    query_of_turn,
-    question_of_turn,
+    query_to_keep,
     remove_entry,
     teach_kept,
 )
 from longtable.graph.ratings import questions_of, ratings_in
 from longtable.graph.thread_state import is_pending, writing_node
 from longtable.graph.transcripts import find_thread
-from longtable.knowledge.entries import Knowledge, Problem, Term, VerifiedQuery
+from longtable.knowledge.entries import Knowledge, Term, VerifiedQuery
 from longtable.knowledge.folder import KnowledgeFolder
 from longtable.nodes.state import values_of
 from longtable.store.records.knowledge_records import KnowledgeRecords
@@ -93,8 +92,9 @@ def add(request: RouteRequest) -> Mapping[str, Any] | Response:
             return _refused(error)
         return {"kind": "term", "name": fields["term"]}
     fields = body_of(request, QUERY, needed=("question", "sql"))
-    query = VerifiedQuery(name="", checked_by=by, checked_on=_today(), **fields)
-    return _kept(request, folder, query)
+    now = datetime.now(UTC)
+    query = VerifiedQuery(name="", checked_by=by, checked_on=now.date().isoformat(), **fields)
+    return _kept(request, folder, query, now)
 
 
 def remove(request: RouteRequest) -> Response:
@@ -120,29 +120,16 @@ def import_(request: RouteRequest) -> Mapping[str, Any]:
     name is in `?name=`. Queries that the database cannot plan are left out.
     """
     from longtable.knowledge.exchange.formats import read_text
+    from longtable.knowledge.exchange.importing import Import
 
     editor_of(request)
     folder = _folder()
     found = read_text(request.body, request.parameter("name", "knowledge.json"))
-    problems = [str(problem) for problem in found.problems]
-    refused = folder.add_terms(found.terms)
-    problems += map(str, refused)
-    added = len(found.terms) - len(refused)
+    imported = Import(folder, [str(problem) for problem in found.problems])
+    imported.add_terms(found.terms)
     with _checking() as provider:
-        faults = [provider.fault(query) for query in found.queries]
-    sound: list[VerifiedQuery] = []
-    for query, fault in zip(found.queries, faults, strict=True):
-        if fault:
-            problems.append(f"{query.question}: {fault}")
-        else:
-            sound.append(query)
-    before = folder.query_names()
-    for outcome in folder.add_queries(sound):
-        if isinstance(outcome, Problem):
-            problems.append(str(outcome))
-        elif outcome.name not in before:
-            added += 1
-    return {"added": added, "problems": problems}
+        imported.add_queries(found.queries, provider.fault)
+    return {"added": imported.added, "problems": imported.problems}
 
 
 def keep(request: RouteRequest) -> Mapping[str, Any] | Response:
@@ -154,15 +141,16 @@ def keep(request: RouteRequest) -> Mapping[str, Any] | Response:
     folder = _folder()
     fields = body_of(request, KEPT)
     messages = request.load().thread.messages
-    turn = fields.get("turn")
-    if "sql" in fields:
-        asked = fields.get("question") or question_of_turn(messages, turn)
-        sql = fields["sql"]
-    else:
-        asked, sql = query_of_turn(messages, turn)
-    question = fields.get("question") or asked
-    query = VerifiedQuery(name="", question=question, sql=sql, checked_by=by, checked_on=_today())
-    return _kept(request, folder, query)
+    now = datetime.now(UTC)
+    query = query_to_keep(
+        messages,
+        fields.get("turn"),
+        question=fields.get("question"),
+        sql=fields.get("sql"),
+        by=by,
+        now=now,
+    )
+    return _kept(request, folder, query, now)
 
 
 def ratings(request: RouteRequest) -> Mapping[str, Any]:
@@ -273,13 +261,12 @@ def _taught(request: RouteRequest) -> Knowledge:
 
 
 def _kept(
-    request: RouteRequest, folder: KnowledgeFolder, query: VerifiedQuery
+    request: RouteRequest, folder: KnowledgeFolder, query: VerifiedQuery, now: datetime
 ) -> Mapping[str, Any] | Response:
     """Keep a query that the database can plan, and return it; of another one, why not."""
-    now = datetime.now(UTC).isoformat()
     try:
         with _checking():
-            kept = keep_query(folder, query, request.threads.optional_store, now)
+            kept = keep_query(folder, query, request.threads.optional_store, now.isoformat())
     except KnowledgeNotWritableError:
         raise
     except ConfigError as error:
@@ -294,7 +281,3 @@ def _checking() -> "Iterator[KnowledgeProvider]":
 
     with open_database(running_settings()) as database:
         yield KnowledgeProvider(_folder(), database)
-
-
-def _today() -> str:
-    return datetime.now(UTC).date().isoformat()
