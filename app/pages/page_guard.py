@@ -15,7 +15,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from longtable.app.pages.page_words import page_word, preferred_language
+from longtable.app.pages.page_words import browser_language, page_word
 from longtable.base.errors import ConfigError
 from longtable.base.settings_base import OWNER_RULE, is_owner
 
@@ -154,7 +154,7 @@ class PageGuard:
         app = self.app
         if refusal is not None:
             status, key = refusal
-            language = preferred_language(request.headers.get("accept-language", ""))
+            language = browser_language(request)
             app = PlainTextResponse(page_word(key, language), status)
         cookie = "" if token else f"{COOKIE}={state['token']}; Path=/; HttpOnly; SameSite=Strict"
 

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
+from markupsafe import escape
 from starlette.datastructures import FormData
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from longtable.app.pages.page_site import LiveTurn, PageRequest, ShownTurn, Site, live_turn
-from longtable.app.pages.page_words import page_word, preferred_language
+from longtable.app.pages.page_words import browser_language, page_word
 from longtable.app.pages.part_html import templates
 from longtable.app.pages.turn_html import partial_html
 from longtable.app.server.requests import status_of
@@ -90,7 +91,7 @@ def toast(key: str, language: str, *, status: int = 200, **values: object) -> HT
 
 def said(text: str, *, status: int = 200) -> HTMLResponse:
     """Return an answer that shows a text for a moment."""
-    html = templates().from_string("<p>{{ text }}</p>").render(text=text)
+    html = f"<p>{escape(text)}</p>"
     return HTMLResponse(partial_html("toast", "innerHTML", html), status)
 
 
@@ -116,7 +117,7 @@ def routed(site: Site, handler: Handler) -> Callable[[Request], Awaitable[Respon
     """
 
     async def route(http: Request) -> Response:
-        language = preferred_language(http.headers.get("accept-language", ""))
+        language = browser_language(http)
         form = FormData()
         if http.method == "POST" and _is_too_large(http, site):
             return toast("upload_too_large", language, status=413, size=site.upload_megabytes)
@@ -195,7 +196,7 @@ async def _begun(request: PageRequest, begin: Begin) -> Response:
 async def http_error(http: Request, error: Exception) -> Response:
     """Return the page for an address that leads nowhere, and for a form that cannot be read."""
     assert isinstance(error, HTTPException)
-    language = preferred_language(http.headers.get("accept-language", ""))
+    language = browser_language(http)
     key = "not_found" if error.status_code == 404 else "bad_request"
     state = http.scope.setdefault("state", {})
     state.setdefault("token", "")

@@ -129,16 +129,11 @@ def uploads_folder(settings: "Settings", session: "Session") -> Path | None:
 def panel_of(site: "Site") -> "list[Route]":
     """Return the routes of the right side, over the threads of a site."""
     from longtable.app.pages.context.panel_routes import panel_routes
-    from longtable.app.pages.page_words import preferred_language
 
     def conversation_of(request: "Request") -> "Conversation":
         return site.conversation(str(request.path_params["thread_id"]), request.state.owner)
 
-    return panel_routes(
-        conversation_of,
-        token_of=lambda request: str(request.state.token),
-        language_of=lambda request: preferred_language(request.headers.get("accept-language", "")),
-    )
+    return panel_routes(conversation_of, token_of=lambda request: str(request.state.token))
 
 
 def site_of(settings: "Settings", session: "Session", folder: Path) -> "Site":

@@ -4,6 +4,8 @@ import tomllib
 from pathlib import Path
 from typing import Literal
 
+from starlette.requests import Request
+
 Language = Literal["en", "zh"]
 WORDS: dict[str, dict[str, str]] = tomllib.loads(
     (Path(__file__).parent / "page_words.toml").read_text(encoding="utf-8")
@@ -27,6 +29,11 @@ def preferred_language(header: str) -> Language:
         if spoken is not None:
             ranked.append((-_weight(weight), place, spoken))
     return min(ranked)[2] if ranked else "en"
+
+
+def browser_language(request: Request) -> Language:
+    """Return the language in which a request is answered: the one that its browser asks for."""
+    return preferred_language(request.headers.get("accept-language", ""))
 
 
 def _weight(text: str) -> float:

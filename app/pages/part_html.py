@@ -71,14 +71,23 @@ class Macro(Protocol):
     def __call__(self, part: Part, **values: object) -> str: ...
 
 
+def new_environment() -> Environment:
+    """Return an environment over all templates. Values are escaped, and an unknown name is an
+    error.
+    """
+    return Environment(
+        loader=FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
 @cache
 def templates() -> Environment:
-    """Return the templates of the pages. Values are escaped, and an unknown name is an error."""
-    found = Environment(
-        loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined
-    )
-    found.trim_blocks = True
-    found.lstrip_blocks = True
+    """Return the templates of the pages."""
+    found = new_environment()
     found.globals["word"] = page_word
     found.globals["chart_query"] = chart_query
     found.filters["sql"] = coloured_sql

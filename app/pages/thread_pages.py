@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, Any, cast
 
+from markupsafe import escape
 from starlette.datastructures import UploadFile
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
@@ -17,7 +18,6 @@ from longtable.app.pages.page_routes import (
 )
 from longtable.app.pages.page_site import PageRequest, ShownTurn, turns_page
 from longtable.app.pages.page_words import page_word
-from longtable.app.pages.part_html import templates
 from longtable.app.pages.turn_html import partial_html
 from longtable.app.pages.turn_pages import title_of_thread
 from longtable.app.server.requests import file_headers
@@ -138,8 +138,7 @@ def rename(request: PageRequest) -> Response:
     """Give the thread another title."""
     title = request.stored().rename(request.field("title"))
     answer = said(title)
-    html = templates().from_string("{{ title }}").render(title=title)
-    changed = partial_html("title", "innerHTML", html).encode()
+    changed = partial_html("title", "innerHTML", escape(title)).encode()
     return HTMLResponse(bytes(answer.body) + changed, headers={"HX-Trigger": "changed"})
 
 

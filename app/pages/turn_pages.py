@@ -5,6 +5,7 @@ from collections.abc import AsyncGenerator, Sequence
 from functools import partial
 from typing import Any
 
+from markupsafe import escape
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response, StreamingResponse
 
@@ -26,8 +27,8 @@ from longtable.app.pages.page_site import (
     turns_page,
     unfinished,
 )
-from longtable.app.pages.page_words import page_word, preferred_language
-from longtable.app.pages.part_html import Part, TurnPlace, templates
+from longtable.app.pages.page_words import browser_language, page_word
+from longtable.app.pages.part_html import Part, TurnPlace
 from longtable.app.pages.part_html import part as template_part
 from longtable.app.pages.turn_html import (
     TurnPainter,
@@ -215,7 +216,7 @@ async def follow(http: Request) -> Response:
     """Send what happens in the turn of a thread, from its first event on, as server-sent events."""
     site: Site = http.app.state.site
     thread_id = str(http.path_params["thread_id"])
-    language = preferred_language(http.headers.get("accept-language", ""))
+    language = browser_language(http)
     live = site.live.get(thread_id)
     is_again = bool(http.headers.get("last-event-id"))
     if live is None or live.owner != http.state.owner:
@@ -255,9 +256,8 @@ async def _messages(
     if live is not None:
         button = page_html("edit_button.html", request, thread_id=thread_id)
         over += partial_html(f"tools-{key}", "innerHTML", button)
-    title = templates().from_string("{{ title }}")
-    html = title.render(title=await in_thread(title_of_thread, request, live))
-    over += partial_html("title", "innerHTML", html)
+    title = await in_thread(title_of_thread, request, live)
+    over += partial_html("title", "innerHTML", escape(title))
     yield sse_data(over, number + 1)
     yield sse_data(DONE, number + 2, DONE)
 

@@ -10,14 +10,13 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment
 
 from longtable.app.pages.context import gauge_bar, saw_tooth
 from longtable.app.pages.context.next_call import sent_count
 from longtable.app.pages.context.panel_data import OriginalMessage, PanelData
+from longtable.app.pages.part_html import new_environment
 from longtable.graph.compaction_preview import CompactionPreview
-
-PAGES = Path(__file__).parents[1]
 
 
 @cache
@@ -43,13 +42,7 @@ def panel_word(language: str, key: str, **values: object) -> str:
 
 @cache
 def _templates() -> Environment:
-    templates = Environment(
-        loader=FileSystemLoader(PAGES / "templates"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    templates = new_environment()
     templates.filters["figures"] = "{:,}".format
     templates.filters["percent"] = "{:.0%}".format
     templates.globals["bar_units"] = gauge_bar.BAR_UNITS

@@ -20,6 +20,7 @@ from longtable.app.pages.context.panel_data import (
     thread_record,
 )
 from longtable.app.pages.context.panel_html import PanelPage, panel_word
+from longtable.app.pages.page_words import browser_language
 from longtable.app.settings.run_settings import check_text
 from longtable.base.concurrency import in_thread
 from longtable.base.errors import (
@@ -72,16 +73,10 @@ class Command:
     note: Callable[[Any, str], str]
 
 
-def browser_language(request: Request) -> str:
-    """Return "zh" if Chinese comes first in the browser's languages, else "en"."""
-    return "zh" if request.headers.get("accept-language", "").lower().startswith("zh") else "en"
-
-
 def panel_routes(
     conversation_of: Callable[[Request], Conversation],
     *,
     token_of: Callable[[Request], str] = lambda _: "",
-    language_of: Callable[[Request], str] = browser_language,
 ) -> list[Route]:
     """Return the routes of the panel.
 
@@ -94,7 +89,7 @@ def panel_routes(
         async def endpoint(request: Request) -> Response:
             fields = dict(parse_qsl((await request.body()).decode("utf-8", "replace")))
             values = {**fields, **request.path_params}
-            language = language_of(request)
+            language = browser_language(request)
             page = PanelPage(language, values["thread_id"], token_of(request))
             try:
                 conversation = await in_thread(conversation_of, request)

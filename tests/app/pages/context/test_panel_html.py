@@ -7,7 +7,8 @@ from string import Formatter
 import pytest
 
 from longtable.app.pages.context.panel_data import PanelData, originals
-from longtable.app.pages.context.panel_html import PAGES, PanelPage, panel_word, panel_words
+from longtable.app.pages.context.panel_html import PanelPage, panel_word, panel_words
+from longtable.app.pages.part_html import TEMPLATES
 from longtable.graph import Conversation
 from longtable.graph.compaction_preview import CompactionPreview
 from tests.app.pages.context.panel_talk import HOSTILE, data_of, long_talk, short_talk
@@ -144,14 +145,14 @@ def test_words_are_there_in_both_languages_with_the_same_values(key: str) -> Non
 
 
 def test_every_word_that_a_template_says_is_there() -> None:
-    texts = [path.read_text("utf-8") for path in (PAGES / "templates" / "context").glob("*.html")]
+    texts = [path.read_text("utf-8") for path in (TEMPLATES / "context").glob("*.html")]
     said = set(re.findall(r'say\("(\w+?)"[,)]', "".join(texts)))
     assert len(said) > 40
     assert said <= set(panel_words())
 
 
 def test_the_stylesheet_is_small_and_has_dark_colours() -> None:
-    text = (PAGES / "static" / "panel.css").read_text("utf-8")
+    text = (TEMPLATES.parent / "static" / "panel.css").read_text("utf-8")
     assert len(text.splitlines()) <= 150
     assert "prefers-color-scheme: dark" in text
     rules = text.split("@media print")[0].split(".panel h2")[1]
