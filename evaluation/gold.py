@@ -84,8 +84,10 @@ def figures_of(rows: Rows) -> list[float]:
     return figures
 
 
-def order_of(sql: str, dialect: str) -> Order | None:
-    """Return the order that the outermost query asks for, None if it asks for none."""
+def order_of(sql: str, dialect: str, columns: Sequence[str] = ()) -> Order | None:
+    """Return the order that the outermost query asks for, None if it asks for none. `columns`: the
+    names of its columns, which tell what a star stands for.
+    """
     try:
         tree: exp.Expr = statement(sql, dialect)
     except RefusedError:
@@ -98,29 +100,59 @@ def order_of(sql: str, dialect: str) -> Order | None:
     projections = tree.selects if isinstance(tree, exp.Query) else []
     keys: list[int] = []
     for item in ordered.expressions:
-        place = _place(item.this, projections)
+        place = _place(item.this, projections, columns)
         if place is None:
             return Order()
         keys.append(place)
     return Order(tuple(keys))
 
 
-def _place(key: exp.Expr, projections: Sequence[exp.Expr]) -> int | None:
+def _place(key: exp.Expr, projections: Sequence[exp.Expr], columns: Sequence[str]) -> int | None:
     """Return the place of the column that a key of ORDER BY orders by, None if it is none of the
-    columns.
+    columns, or could be several.
     """
+    if isinstance(key, exp.Collate):
+        key = key.this
     if any(projection.is_star for projection in projections):
-        return None
+        names = [name.lower() for name in columns]
+        is_one = isinstance(key, exp.Column) and names.count(key.name.lower()) == 1
+        return names.index(key.name.lower()) if is_one else None
     if isinstance(key, exp.Literal) and not key.is_string:
         place = int(key.this) - 1
         return place if 0 <= place < len(projections) else None
-    for place, projection in enumerate(projections):
-        is_alias = isinstance(key, exp.Column) and not key.table
-        if is_alias and projection.alias_or_name.lower() == key.name.lower():
-            return place
-        if projection.unalias() == key:
-            return place
+    if isinstance(key, exp.Column) and not key.table:
+        names = [projection.alias_or_name.lower() for projection in projections]
+        if key.name.lower() in names:
+            return names.index(key.name.lower())
+    for alike in (_spelled, _without_tables):
+        places = [
+            place
+            for place, projection in enumerate(projections)
+            if alike(projection.unalias()) == alike(key)
+        ]
+        if len(places) == 1:
+            return places[0]
     return None
+
+
+def _spelled(expression: exp.Expr) -> exp.Expr:
+    """Return an expression with names in lower case."""
+    return expression.transform(_lower_name)
+
+
+def _lower_name(node: exp.Expr) -> exp.Expr:
+    return exp.to_identifier(node.name.lower()) if isinstance(node, exp.Identifier) else node
+
+
+def _without_tables(expression: exp.Expr) -> exp.Expr:
+    """Return an expression with names in lower case and without the tables of its columns: one
+    side may write `orders.id`, and the other `id`.
+    """
+    bare = _spelled(expression)
+    for column in bare.find_all(exp.Column):
+        for part in ("table", "db", "catalog"):
+            column.set(part, None)
+    return bare
 
 
 def _run(database: Database, sql: str) -> GoldResult:
@@ -139,7 +171,7 @@ def _run(database: Database, sql: str) -> GoldResult:
         except LongtableError as error:
             return GoldResult(sql, fault=str(error))
         else:
-            order = order_of(text, database.dialect)
+            order = order_of(text, database.dialect, result.columns)
             return GoldResult(text, result.columns, json_rows(result.rows), order)
     return GoldResult(sql, fault=f"more than {MOST_TEXTS} texts stand in double quotes")
 

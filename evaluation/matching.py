@@ -3,8 +3,8 @@
 Rows are a multiset; their order counts only if gold has one. Names and order of columns are free.
 Numbers are equal within a relative 1e-6, except that two integers are equal only if they are the
 same. NULL equals NULL. A text that is written as a number equals this number: '2024' of strftime is
-the same year as 2024. Cells have the JSON form that events have, in which a number that JSON cannot
-hold is such a text, too.
+the same year as 2024. Two texts are equal only if they are the same: '1.10' is not '1.1'. Cells have
+the JSON form that events have, in which a number that JSON cannot hold is a text, too.
 """
 
 import math
@@ -12,6 +12,9 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
+
+from longtable.tools.cells import json_value
 
 RELATIVE = 1e-6
 ABSOLUTE = 1e-9
@@ -39,30 +42,27 @@ class Order:
 
 
 def difference(
-    gold: Rows, got: Rows, order: Order | None = None, *, extra_columns: bool = False
+    gold: Rows,
+    got: Rows,
+    order: Order | None = None,
+    *,
+    extra_columns: bool = False,
+    widths: tuple[int, int] = (0, 0),
 ) -> str:
     """Return what differs between gold and an answer, "" if they match: "row count", "columns",
     "rows", "order", or "too many columns alike" if the columns cannot be told apart in time.
 
-    With `extra_columns`, gold's columns need only be among the answer's.
+    With `extra_columns`, gold's columns need only be among the answer's. `widths`: the numbers of
+    columns of both, for results without rows.
     """
     if len(gold) != len(got):
         return "row count"
-    if not gold:
-        return ""
-    gold_width = len(gold[0])
-    got_width = len(got[0])
+    gold_width, got_width = (len(gold[0]), len(got[0])) if gold else widths
     if gold_width > got_width or (gold_width < got_width and not extra_columns):
         return "columns"
-    gold = [_plain(row) for row in gold]
-    got = [_plain(row) for row in got]
-    clusters = _clusters([*gold, *got])
-    search = _Search(
-        [_cells(gold, place, clusters) for place in range(gold_width)],
-        [_cells(got, place, clusters) for place in range(got_width)],
-        gold,
-        got,
-    )
+    if not gold:
+        return ""
+    search = _search(_Side(gold, gold_width), _Side(got, got_width))
     if search.places(order) is not None:
         return ""
     if search.is_too_long:
@@ -79,24 +79,70 @@ def close(one: object, other: object) -> bool:
     return one == other
 
 
-def _plain(row: Sequence[object]) -> list[object]:
-    """Return a row in which texts that are written as numbers are numbers."""
-    cells: list[object] = []
-    for cell in row:
-        if isinstance(cell, str) and _NUMBER.fullmatch(cell):
-            cells.append(float(cell) if "." in cell else int(cell))
-        else:
-            cells.append(cell)
-    return cells
+class _Side:
+    """The columns of one result, in two forms: with texts as they are, and with texts that are
+    written as numbers as these numbers.
+    """
+
+    def __init__(self, rows: Rows, width: int) -> None:
+        self.texts: list[list[object]] = []
+        self.numbers: list[list[object]] = []
+        for place in range(width):
+            column = [_restored(row[place]) for row in rows]
+            self.texts.append(column)
+            self.numbers.append([_number(cell) for cell in column])
+
+    def chosen(self, other: "_Side", clusters: dict[float, int]) -> list[list[object]]:
+        """Return each column in the form in which it can match: as numbers only if a column of
+        numbers in the other result matches it, and no column of texts.
+        """
+        same_texts = {_values(_cells(column, clusters)) for column in other.texts}
+        same_numbers: set[frozenset[tuple[Cell, int]]] = set()
+        for texts, numbers in zip(other.texts, other.numbers, strict=True):
+            if any(isinstance(cell, int | float) for cell in texts):
+                same_numbers.add(_values(_cells(numbers, clusters)))
+        columns: list[list[object]] = []
+        for texts, numbers in zip(self.texts, self.numbers, strict=True):
+            is_text = _values(_cells(texts, clusters)) in same_texts
+            is_number = _values(_cells(numbers, clusters)) in same_numbers
+            columns.append(numbers if is_number and not is_text else texts)
+        return columns
 
 
-def _clusters(rows: Rows) -> dict[float, int]:
+def _restored(cell: object) -> object:
+    """Return the number that JSON could not hold, if a cell is the text of one."""
+    number = _number(cell)
+    if isinstance(cell, str) and number is not cell and json_value(Decimal(cell)) == cell:
+        return number
+    return cell
+
+
+def _number(cell: object) -> object:
+    """Return the number that a text is written as. Other cells stay as they are."""
+    if isinstance(cell, str) and _NUMBER.fullmatch(cell):
+        return float(cell) if "." in cell else int(cell)
+    return cell
+
+
+def _search(gold: _Side, got: _Side) -> "_Search":
+    clusters = _clusters([*gold.numbers, *got.numbers])
+    gold_columns = gold.chosen(got, clusters)
+    got_columns = got.chosen(gold, clusters)
+    return _Search(
+        [_cells(column, clusters) for column in gold_columns],
+        [_cells(column, clusters) for column in got_columns],
+        [*zip(*gold_columns, strict=True)],
+        [*zip(*got_columns, strict=True)],
+    )
+
+
+def _clusters(columns: Iterable[Sequence[object]]) -> dict[float, int]:
     """Return a number for each group of close numbers. Numbers of a group may be further apart than
     the tolerance, so matching rows are compared once more.
     """
     numbers: set[float] = set()
-    for row in rows:
-        numbers.update(cell for cell in row if isinstance(cell, int | float))
+    for column in columns:
+        numbers.update(cell for cell in column if isinstance(cell, int | float))
     clusters: dict[float, int] = {}
     before: float | None = None
     for number in sorted(numbers):
@@ -108,9 +154,9 @@ def _clusters(rows: Rows) -> dict[float, int]:
     return clusters
 
 
-def _cells(rows: Rows, place: int, clusters: dict[float, int]) -> Column:
+def _cells(column: Sequence[object], clusters: dict[float, int]) -> Column:
     """Return a column with cells that can be hashed."""
-    return tuple(_cell(row[place], clusters) for row in rows)
+    return tuple(_cell(cell, clusters) for cell in column)
 
 
 def _cell(value: object, clusters: dict[float, int]) -> Cell:

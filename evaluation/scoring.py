@@ -58,7 +58,13 @@ def score(turn: Turn, reply: Reply, gold: Sequence[GoldResult]) -> Score:
         return Score(verdict="wrong", check=check, wanted=_heads(gold))
     checks: list[str] = []
     for result in gold:
-        check = difference(result.rows, reply.rows, result.order, extra_columns=turn.extra_columns)
+        check = difference(
+            result.rows,
+            reply.rows,
+            result.order,
+            extra_columns=turn.extra_columns,
+            widths=(len(result.columns), len(reply.columns)),
+        )
         if not check and turn.figures:
             check = missing_figures(result.rows, reply.text)
         if not check:

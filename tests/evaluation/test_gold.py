@@ -23,12 +23,33 @@ from tests.support.evaluated import make_shop
         ("SELECT a FROM t ORDER BY 1", Order((0,))),
         ("SELECT a FROM t ORDER BY c", Order()),
         ("SELECT * FROM t ORDER BY a", Order()),
+        ("SELECT a FROM t ORDER BY T1.a", Order((0,))),
+        ("SELECT T1.a, T2.b FROM t T1, t T2 ORDER BY t2.B", Order((1,))),
+        ("SELECT T1.a, T2.a FROM t T1, t T2 ORDER BY T2.a", Order((1,))),
+        ("SELECT T1.a, T2.a FROM t T1, t T2 ORDER BY T3.a", Order()),
+        ("SELECT a AS x, b FROM t ORDER BY T.a", Order((0,))),
+        ("SELECT a, count(T.b) FROM t GROUP BY a ORDER BY COUNT(b)", Order((1,))),
+        ("SELECT a, b FROM t ORDER BY b COLLATE NOCASE", Order((1,))),
         ("SELECT a FROM t UNION SELECT b FROM u ORDER BY a", Order((0,))),
         ("SELECT FROM ORDER", None),
     ],
 )
 def test_the_order_is_that_of_the_outermost_query(sql: str, order: Order | None) -> None:
     assert order_of(sql, "sqlite") == order
+
+
+@pytest.mark.parametrize(
+    ("sql", "order"),
+    [
+        ("SELECT * FROM t ORDER BY B", Order((1,))),
+        ("SELECT t.*, 1 AS c FROM t ORDER BY c, T.a", Order((2, 0))),
+        ("SELECT * FROM t ORDER BY d", Order()),
+        ("SELECT * FROM t ORDER BY a + b", Order()),
+        ("SELECT * FROM t, u ORDER BY twice", Order()),
+    ],
+)
+def test_a_star_stands_for_the_columns_of_the_result(sql: str, order: Order) -> None:
+    assert order_of(sql, "sqlite", ["a", "b", "c", "twice", "twice"]) == order
 
 
 def test_a_turn_may_say_whether_order_counts(tmp_path: Path) -> None:

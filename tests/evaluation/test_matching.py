@@ -64,6 +64,10 @@ def _shifted(cell: object, shift: float) -> object:
         ([[None]], [[None]], ""),
         ([[None]], [[0]], "rows"),
         ([["2024"]], [[2024]], ""),
+        ([["1.10"], ["2"]], [[1.1], [2]], ""),
+        ([["1.10"]], [["1.1"]], "rows"),
+        ([["1.10", 1]], [["1.1", 1]], "rows"),
+        ([["1.10", "2024"]], [["1.10", 2024]], ""),
         ([["007"]], [[7]], "rows"),
         ([["1e3"]], [[1000]], "rows"),
         ([["12345678901234567890"]], [["12345678901234567891"]], "rows"),
@@ -82,6 +86,21 @@ def _shifted(cell: object, shift: float) -> object:
 )
 def test_cells_and_counts(gold: Rows, got: Rows, said: str) -> None:
     assert difference(gold, got) == said
+
+
+@pytest.mark.parametrize(
+    ("widths", "extra", "said"),
+    [
+        ((2, 2), False, ""),
+        ((1, 2), False, "columns"),
+        ((1, 2), True, ""),
+        ((2, 1), True, "columns"),
+    ],
+)
+def test_empty_results_match_only_with_as_many_columns(
+    widths: tuple[int, int], extra: bool, said: str
+) -> None:
+    assert difference([], [], extra_columns=extra, widths=widths) == said
 
 
 def test_numbers_that_are_close_in_a_chain_are_not_all_the_same() -> None:
