@@ -135,7 +135,7 @@ def ask(dialogues: Sequence[Dialogue]) -> list[TurnResult]:
         tempfile.TemporaryDirectory() as folder,
         EvalRun.opened(Path(folder), settings, dialogues, [subject], resume=False) as run,
     ):
-        run.ask(jobs=1, copies=0, on_turn=lambda _: None)
+        run.ask(jobs=1, copies=0, on_turn=lambda _: None, on_wait=lambda _: None)
         return [result for result in run.results() if result.verdict != "unscored"]
 
 

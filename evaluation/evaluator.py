@@ -2,7 +2,7 @@
 
 import hashlib
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, replace
@@ -21,7 +21,7 @@ from longtable.evaluation.journal import Journal
 from longtable.evaluation.mutations import make_copies
 from longtable.evaluation.question_set import Dialogue, Turn
 from longtable.evaluation.scoring import Reply, Score, score
-from longtable.evaluation.turn_results import TurnResult
+from longtable.evaluation.turn_results import TurnResult, tally_of
 from longtable.knowledge.entries import Place, Problem
 
 if TYPE_CHECKING:
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 OnTurn = Callable[[TurnResult], object]
 """Is told each result, also those of an earlier process."""
+OnWait = Callable[[float], object]
+"""Is told how many seconds a turn waits for its provider."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,6 +95,7 @@ class Evaluation:
     seed: int = 1
     """That of the first copy; the next one has the next number."""
     on_turn: OnTurn = lambda _: None
+    on_wait: OnWait = lambda _: None
 
     def run(self) -> list[Problem]:
         """Ask and score everything that the journal does not hold yet. Return the problems of gold.
@@ -193,7 +196,8 @@ class _Desk:
 
     def _run_rest(self, subject: Subject, dialogue: Dialogue) -> None:
         key = (subject.model, subject.knowledge, dialogue.id, dialogue.fingerprint)
-        done = self._run.journal.of_dialogue(key)
+        known = self._run.journal.of_dialogue(key)
+        done = {number: each for number, each in known.items() if each.verdict != "unscored"}
         for result in done.values():
             self._run.on_turn(result)
         if len(done) == len(dialogue.turns):
@@ -201,9 +205,7 @@ class _Desk:
         thread = thread_of(subject, dialogue)
         conversation = self._opened.conversation(subject, thread)
         askable = any(not self._gold.faults(turn) for turn in dialogue.turns)
-        meter = _Meter(conversation, subject)
-        if done:
-            meter.start()
+        meter = _Meter(conversation, subject, done.values())
         for number, turn in enumerate(dialogue.turns, 1):
             if number in done or self.stopped.is_set():
                 continue
@@ -222,23 +224,28 @@ class _Desk:
         began = self._run.clock()
         reply = ask(conversation, turn.text, f"{blank.thread}-{blank.turn}", sleep=self._sleep)
         seconds = self._run.clock() - began
-        scored = self._scored(turn, reply)
-        result = replace(
+        answered = replace(
             blank,
-            verdict=scored.verdict,
-            check=scored.check,
-            wanted=scored.wanted,
-            found=scored.found,
             sql=reply.sql,
             status=reply.status,
             text=reply.text,
             error=reply.error,
             seconds=round(seconds, 3),
         )
+        scored = self._scored(turn, reply)
+        result = replace(
+            answered,
+            verdict=scored.verdict,
+            check=scored.check,
+            wanted=scored.wanted,
+            found=scored.found,
+            copies=len(self._changed),
+        )
         return meter.measured(result)
 
     def _sleep(self, seconds: float) -> None:
         """Wait for a provider. Raises `_StoppedError` if the run ends meanwhile."""
+        self._run.on_wait(seconds)
         self._run.wait(self.stopped, seconds)
         if self.stopped.is_set():
             raise _StoppedError
@@ -288,16 +295,23 @@ class _Spending:
 
 
 class _Meter:
-    """Reads from a thread what each of its turns took."""
+    """Reads from a thread what each of its turns took. `done`: turns that are counted already.
+    Calls of a turn that was cut off count with the turn when it is answered.
+    """
 
-    def __init__(self, conversation: "Conversation", subject: Subject) -> None:
+    def __init__(
+        self, conversation: "Conversation", subject: Subject, done: Iterable[TurnResult]
+    ) -> None:
         self._conversation = conversation
         self._subject = subject
-        self._before = _Spending()
-
-    def start(self) -> None:
-        """Count from now on, for a thread that an earlier process began."""
-        self._before = self._read()
+        before = tally_of(done)
+        self._before = _Spending(
+            calls=before.calls,
+            input=before.input,
+            output=before.output,
+            estimated=before.estimated,
+            cost=before.cost,
+        )
 
     def measured(self, result: TurnResult) -> TurnResult:
         """Return a result with the calls, tokens and money since the turn before."""

@@ -3,8 +3,8 @@
 Rows are a multiset; their order counts only if gold has one. Names and order of columns are free.
 Numbers are equal within a relative 1e-6, except that two integers are equal only if they are the
 same. NULL equals NULL. A text that is written as a number equals this number: '2024' of strftime is
-the same year as 2024. Two texts are equal only if they are the same: '1.10' is not '1.1'. Cells have
-the JSON form that events have, in which a number that JSON cannot hold is a text, too.
+the same year as 2024. Two texts are equal only if they are the same: '1.10' is not '1.1'. Cells
+have the JSON form that events have, in which a number that JSON cannot hold is a text, too.
 """
 
 import math

@@ -2,8 +2,9 @@
 
 A query that is right only by luck, such as a constant in place of a condition, rarely gives the
 rows of gold on a copy, too. Keys stay whole: columns of a primary key or a unique index are not
-shuffled, no row is deleted that another row refers to, and a foreign key only gets values that it
-had.
+shuffled, and a foreign key only gets values of rows that are there. A row that refers to a deleted
+one is made to refer to another row; if it cannot be, because its key is unique or has several
+columns, it is deleted, too.
 
 The copies are made by a process of its own: `python -m longtable.evaluation.mutations FROM TO
 SEED`. It reads the user's file through SQLite's backup, so that a file in use is copied whole.
@@ -13,7 +14,7 @@ import random
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,10 +26,12 @@ MOST_BYTES = 500_000_000
 """Of a database that is copied."""
 SECONDS = 300.0
 """For one copy."""
-DELETED = 0.2
-"""Share of a table's rows that each of two rounds tries to delete."""
-ROUNDS = 2
-"""The second round can delete rows whose referring rows the first one deleted."""
+DELETED = (0.1, 0.3)
+"""Least and largest share of a table's rows that are deleted; of two rows and more at least one."""
+MOST_ROUNDS = 1_000
+"""Rounds in which rows are repaired or deleted that refer to deleted ones: no chain of references
+is longer.
+"""
 MODULE = "longtable.evaluation.mutations"
 _ROW_IDS = ("rowid", "_rowid_", "oid")
 
@@ -64,12 +67,15 @@ def make_copies(source: Path, folder: Path, *, seeds: Sequence[int]) -> list[Pat
 
 @dataclass(frozen=True)
 class _Table:
-    """A table whose rows can be changed. `row_id` names the number of its rows."""
+    """A table with rows of its own."""
 
     name: str
-    row_id: str
+    row_id: str | None
+    """The name of the number of its rows, None if they have none: such rows stay as they are,
+    unless they refer to deleted ones.
+    """
     columns: Sequence[str]
-    """Columns whose values may be shuffled."""
+    """Columns whose values may be changed."""
 
 
 @dataclass(frozen=True)
@@ -102,22 +108,21 @@ def _change(copy: sqlite3.Connection, dice: random.Random) -> None:
     names = _table_names(copy)
     references: list[_Reference] = []
     for name in names:
-        references += _references(copy, name)
-    found = [_table(copy, name, references) for name in names]
-    tables = [table for table in found if table is not None]
+        references += [each for each in _references(copy, name) if _is_whole(copy, each)]
+    tables = [_table(copy, name, references) for name in names]
     for table in tables:
         for column in table.columns:
             _shuffle(copy, table, column, dice)
-    for _ in range(ROUNDS):
-        for table in tables:
-            _delete(copy, table, references, dice)
+    for table in tables:
+        _delete(copy, table, dice)
+    _repair(copy, {table.name: table for table in tables}, references, dice)
     copy.execute("COMMIT")
 
 
 def _table_names(copy: sqlite3.Connection) -> list[str]:
     """Return the tables with rows of their own, in the order of their names."""
     rows = copy.execute(
-        "SELECT name FROM pragma_table_list WHERE schema = 'main' AND type = 'table' AND wr = 0"
+        "SELECT name FROM pragma_table_list WHERE schema = 'main' AND type = 'table'"
         " AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY name"
     )
     return [name for (name,) in rows.fetchall()]
@@ -146,15 +151,20 @@ def _primary_key(copy: sqlite3.Connection, name: str) -> list[str]:
     return [column for (column,) in rows.fetchall()]
 
 
-def _table(copy: sqlite3.Connection, name: str, references: Sequence[_Reference]) -> _Table | None:
-    """Return a table with the columns that may be shuffled, None if its rows have no number."""
+def _table(copy: sqlite3.Connection, name: str, references: Sequence[_Reference]) -> _Table:
+    """Return a table with the columns that may be changed."""
     rows = copy.execute(
         "SELECT name, pk, hidden FROM pragma_table_xinfo(?) ORDER BY cid", [name]
     ).fetchall()
+    without = copy.execute(
+        "SELECT wr FROM pragma_table_list WHERE schema = 'main' AND name = ?", [name]
+    )
+    if without.fetchone() == (1,):
+        return _Table(name, None, [])
     all_names = {column.lower() for column, _, _ in rows}
     row_id = next((each for each in _ROW_IDS if each not in all_names), None)
     if row_id is None:
-        return None
+        return _Table(name, None, [])
     fixed = {column for column, key, hidden in rows if key or hidden}
     fixed |= _unique_columns(copy, name)
     for each in references:
@@ -193,33 +203,99 @@ def _shuffle(copy: sqlite3.Connection, table: _Table, column: str, dice: random.
     copy.execute("DROP TABLE temp.moves")
 
 
-def _delete(
+def _delete(copy: sqlite3.Connection, table: _Table, dice: random.Random) -> None:
+    """Delete some rows of a table."""
+    if table.row_id is None:
+        return
+    numbers = _row_numbers(copy, table)
+    if len(numbers) < 2:
+        return
+    chosen = dice.sample(numbers, max(1, int(len(numbers) * dice.uniform(*DELETED))))
+    copy.executemany(
+        f"DELETE FROM main.{_quoted(table.name)} WHERE {table.row_id} = ?",
+        [[number] for number in chosen],
+    )
+
+
+def _repair(
     copy: sqlite3.Connection,
-    table: _Table,
+    tables: Mapping[str, _Table],
     references: Sequence[_Reference],
     dice: random.Random,
 ) -> None:
-    """Delete some rows that no row refers to."""
-    numbers = _row_numbers(copy, table)
-    chosen = dice.sample(numbers, int(len(numbers) * DELETED))
-    copy.execute("CREATE TEMP TABLE chosen (id INTEGER PRIMARY KEY)")
-    copy.executemany("INSERT INTO temp.chosen VALUES (?)", [[number] for number in chosen])
-    conditions = [f"{table.row_id} IN (SELECT id FROM temp.chosen)"]
-    for each in references:
-        if each.parent.lower() == table.name.lower():
-            own = ", ".join(map(_quoted, each.parent_columns))
-            others = ", ".join(map(_quoted, each.columns))
-            filled = " AND ".join(f"{_quoted(column)} IS NOT NULL" for column in each.columns)
-            conditions.append(
-                f"({own}) NOT IN (SELECT {others} FROM main.{_quoted(each.table)} WHERE {filled})"
-            )
-    copy.execute(f"DELETE FROM main.{_quoted(table.name)} WHERE {' AND '.join(conditions)}")
-    copy.execute("DROP TABLE temp.chosen")
+    """Repair or delete rows that refer to deleted ones, until there is none."""
+    for _ in range(MOST_ROUNDS):
+        changed = [_repaired(copy, tables[each.table], each, dice) for each in references]
+        if not any(changed):
+            return
+
+
+def _repaired(
+    copy: sqlite3.Connection, table: _Table, reference: _Reference, dice: random.Random
+) -> bool:
+    """Make rows that refer to a deleted row refer to another one, or delete them. Return whether
+    there was one. The values never leave SQLite.
+    """
+    name = f"main.{_quoted(table.name)}"
+    dangling = f"{name} WHERE {_filled(reference.columns)} AND NOT {_is_held(reference)}"
+    is_free = {each.lower() for each in reference.columns} <= {
+        each.lower() for each in table.columns
+    }
+    if table.row_id is None or len(reference.columns) > 1 or not is_free:
+        return copy.execute(f"DELETE FROM {dangling}").rowcount > 0
+    rows = _numbers(copy, f"SELECT {table.row_id} FROM {dangling} ORDER BY 1")
+    own = _quoted(reference.columns[0])
+    source = f"SELECT {own} FROM {name} WHERE {_is_held(reference)}"
+    [count] = _numbers(copy, f"SELECT count(*) FROM ({source})")
+    if not count:  # the column had no other value: take one of the rows that are there
+        other = _quoted(reference.parent_columns[0])
+        source = f"SELECT {other} AS {own} FROM main.{_quoted(reference.parent)} WHERE {other} IS NOT NULL"
+        [count] = _numbers(copy, f"SELECT count(*) FROM ({source})")
+    if not count:
+        return copy.execute(f"DELETE FROM {dangling}").rowcount > 0
+    copy.execute(f"CREATE TEMP TABLE sources AS {source} ORDER BY 1")
+    copy.executemany(
+        f"UPDATE {name} SET {own} = (SELECT {own} FROM temp.sources WHERE rowid = ?)"
+        f" WHERE {table.row_id} = ?",
+        [[dice.randint(1, count), number] for number in rows],
+    )
+    copy.execute("DROP TABLE temp.sources")
+    return bool(rows)
+
+
+def _filled(columns: Sequence[str]) -> str:
+    """Return the condition that no column is NULL."""
+    return " AND ".join(f"{_quoted(column)} IS NOT NULL" for column in columns)
+
+
+def _is_held(reference: _Reference) -> str:
+    """Return the condition that the row is there that another one refers to."""
+    own = ", ".join(map(_quoted, reference.columns))
+    others = ", ".join(map(_quoted, reference.parent_columns))
+    parent = f"main.{_quoted(reference.parent)}"
+    return f"({own}) IN (SELECT {others} FROM {parent} WHERE {_filled(reference.parent_columns)})"
+
+
+def _is_whole(copy: sqlite3.Connection, reference: _Reference) -> bool:
+    """Return whether each row refers to one that is there. SQLite seldom checks foreign keys, so
+    that a database may declare some that never held, even to a table or a column that is gone.
+    """
+    dangling = (
+        f"SELECT 1 FROM main.{_quoted(reference.table)} WHERE {_filled(reference.columns)}"
+        f" AND NOT {_is_held(reference)} LIMIT 1"
+    )
+    try:
+        return copy.execute(dangling).fetchone() is None
+    except sqlite3.OperationalError:
+        return False
 
 
 def _row_numbers(copy: sqlite3.Connection, table: _Table) -> list[int]:
-    rows = copy.execute(f"SELECT {table.row_id} FROM main.{_quoted(table.name)} ORDER BY 1")
-    return [number for (number,) in rows.fetchall()]
+    return _numbers(copy, f"SELECT {table.row_id} FROM main.{_quoted(table.name)} ORDER BY 1")
+
+
+def _numbers(copy: sqlite3.Connection, sql: str) -> list[int]:
+    return [number for (number,) in copy.execute(sql).fetchall()]
 
 
 def _quoted(name: str) -> str:

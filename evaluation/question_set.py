@@ -4,7 +4,7 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
 
 from longtable.knowledge.entries import Place, Problem
@@ -28,6 +28,8 @@ class Turn:
     """Whether the answer's text must hold the numbers of gold's rows."""
     extra_columns: bool = False
     """Whether the answer may have further columns."""
+    says: Sequence[str] = ()
+    """Texts of which the answer's text must hold one, in upper or lower case."""
     place: Place = field(default=Place(), compare=False)
 
 
@@ -40,6 +42,10 @@ class Dialogue:
     tags: Sequence[str] = ()
     database: str = ""
     """The URL or path of its database, "" for the one of the settings."""
+    database_name: str = ""
+    """The database as the file of the question names it, "" for `database`. The fingerprint holds
+    this name, so that it is the same in whatever folder the files are.
+    """
     place: Place = field(default=Place(), compare=False)
 
     @property
@@ -48,8 +54,8 @@ class Dialogue:
         turns: list[list[object]] = []
         for turn in self.turns:
             marks = [turn.expects, turn.ordered, turn.figures, turn.extra_columns]
-            turns.append([turn.text, [*turn.gold], *marks])
-        text = json.dumps([self.database, turns])
+            turns.append([turn.text, [*turn.gold], *marks, *turn.says])
+        text = json.dumps([self.database_name or self.database, turns])
         return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
@@ -92,13 +98,7 @@ def merged(sets: Sequence[QuestionSet]) -> QuestionSet:
 
 
 def _renamed(dialogue: Dialogue, number: int) -> Dialogue:
-    return Dialogue(
-        id=f"{dialogue.id}#{number}",
-        turns=dialogue.turns,
-        tags=dialogue.tags,
-        database=dialogue.database,
-        place=dialogue.place,
-    )
+    return replace(dialogue, id=f"{dialogue.id}#{number}")
 
 
 def _strictest(bars: Sequence[float | None]) -> float | None:

@@ -18,8 +18,27 @@ HEAD_ROWS = 5
 HEAD_COLUMNS = 20
 ANSWERED = "answered"
 ASKING = ("input_requested",)
-_FIGURE = re.compile(r"(?<![\w.])[-−]?\d[\d,\u00a0\u202f]*(?:\.\d+)?")
-_QUESTION_MARKS = ("?", "？")
+_FIGURE = re.compile(
+    r"(?<![\w.])([-−]?\d[\d,\u00a0\u202f]*(?:\.\d+)?)"
+    r"(?:\s?(%|％|k\b|thousand|million|m\b|billion|bn\b|万|亿))?",
+    re.IGNORECASE,
+)
+_SCALES = {
+    "%": 0.01,
+    "％": 0.01,
+    "k": 1e3,
+    "thousand": 1e3,
+    "million": 1e6,
+    "m": 1e6,
+    "billion": 1e9,
+    "bn": 1e9,
+    "万": 1e4,
+    "亿": 1e8,
+}
+_QUESTION_MARKS = ("?", "？", "؟")
+_CLOSING = " *_\"'”’」』)）"
+_BESIDE = re.compile(r"[-*•(（]|\d+[.)、]")
+"""How a line of a list begins, or a note in brackets."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,8 +70,14 @@ def score(turn: Turn, reply: Reply, gold: Sequence[GoldResult]) -> Score:
     """Return the score of an answer. The best of several gold results counts."""
     if reply.error:
         return Score(verdict="failed", check="error", wanted=_heads(gold))
-    if turn.expects != "result":
-        return _without_rows(turn, reply)
+    scored = _by_rows(turn, reply, gold) if turn.expects == "result" else _without_rows(turn, reply)
+    if scored.verdict == "right" and not _says_one(reply.text, turn.says):
+        return Score(verdict="wrong", check="words")
+    return scored
+
+
+def _by_rows(turn: Turn, reply: Reply, gold: Sequence[GoldResult]) -> Score:
+    """Score an answer by the rows of its query."""
     if reply.rows is None:
         check = "no query" if reply.status == ANSWERED else reply.status
         return Score(verdict="wrong", check=check, wanted=_heads(gold))
@@ -81,12 +106,13 @@ def score(turn: Turn, reply: Reply, gold: Sequence[GoldResult]) -> Score:
 
 def missing_figures(rows: Rows, text: str) -> str:
     """Return the figures of rows that a text does not hold as "figures: 1, 2", "" if none is
-    missing. A figure may be rounded, and have separators of thousands.
+    missing. A figure may be rounded, have separators of thousands, and be written as a percentage
+    or in thousands, millions or billions.
     """
-    written = [_read(match[0]) for match in _FIGURE.finditer(text)]
+    written = [_read(match[1], match[2] or "") for match in _FIGURE.finditer(text)]
     missing: list[str] = []
     for figure in figures_of(rows):
-        if not any(_says(number, decimals, figure) for number, decimals in written):
+        if not any(number.says(figure) for number in written):
             missing.append(f"{figure:g}")
     return f"figures: {', '.join(missing)}" if missing else ""
 
@@ -102,12 +128,28 @@ def _without_rows(turn: Turn, reply: Reply) -> Score:
     """Score an answer that should refuse or ask back: nothing may be queried for it."""
     if reply.rows is not None:
         return Score(verdict="wrong", check="a query", found=head(reply.columns, reply.rows))
-    asks = reply.status in ASKING or any(mark in reply.text for mark in _QUESTION_MARKS)
     if turn.expects == "question":
+        asks = reply.status in ASKING or asks_back(reply.text)
         return Score(verdict="right") if asks else Score(verdict="wrong", check="no question")
     if reply.status != ANSWERED:
         return Score(verdict="wrong", check=reply.status)
     return Score(verdict="right")
+
+
+def asks_back(text: str) -> bool:
+    """Return whether a text ends with a question, apart from a list or a note in brackets after it.
+    A question in its middle, such as the person's own that is repeated, does not count.
+    """
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    while len(lines) > 1 and _BESIDE.match(lines[-1]):
+        lines.pop()
+    return bool(lines) and lines[-1].rstrip(_CLOSING).endswith(_QUESTION_MARKS)
+
+
+def _says_one(text: str, says: Sequence[str]) -> bool:
+    """Return whether a text holds one of the texts that are wanted, or none is wanted."""
+    folded = text.casefold()
+    return not says or any(each.casefold() in folded for each in says)
 
 
 def _heads(gold: Sequence[GoldResult]) -> Rows:
@@ -120,12 +162,27 @@ def _nearness(check: str) -> int:
     return order.index(check.partition(":")[0]) if check.partition(":")[0] in order else 0
 
 
-def _read(text: str) -> tuple[float, int]:
-    """Return a written number, and how many decimals it has."""
+@dataclass(frozen=True)
+class _Written:
+    """A number as a text has it. `scale`: what a unit behind it multiplies it by."""
+
+    number: float
+    decimals: int
+    scale: float = 1.0
+
+    def says(self, figure: float) -> bool:
+        """Return whether the number says a figure, whole or rounded to its decimals, with its unit
+        or without.
+        """
+        for scale in (1.0, self.scale):
+            scaled = figure / scale
+            if close(self.number, scaled) or close(self.number, round(scaled, self.decimals)):
+                return True
+        return False
+
+
+def _read(text: str, unit: str) -> _Written:
+    """Return a written number."""
     plain = re.sub(r"[,\u00a0\u202f]", "", text.replace("−", "-")).rstrip(".")
-    return float(plain), len(plain.partition(".")[2])
-
-
-def _says(number: float, decimals: int, figure: float) -> bool:
-    """Return whether a written number says a figure, whole or rounded to its decimals."""
-    return close(number, figure) or close(number, round(figure, decimals))
+    decimals = len(plain.partition(".")[2])
+    return _Written(float(plain), decimals, _SCALES.get(unit.lower(), 1.0))

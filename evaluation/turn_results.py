@@ -1,6 +1,6 @@
 """The result of one turn, as the journal and the report keep it."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
@@ -28,6 +28,8 @@ class TurnResult:
     """What failed, such as "rows"; "" if nothing did."""
     wanted: Rows = ()
     found: Rows = ()
+    copies: int = 0
+    """Changed copies of the database that the answer was, or would have been, scored on, too."""
     gold: str = ""
     sql: str = ""
     """The newest query that gave a result, as it ran."""
@@ -75,6 +77,7 @@ class Tally:
     output: int = 0
     estimated: int = 0
     cost: float | None = None
+    copies: int = 0
     _right_so_far: dict[str, bool] = field(default_factory=dict)
     """For each dialogue with a scored turn, whether all of them are right."""
 
@@ -106,7 +109,7 @@ class Tally:
     def add(self, result: TurnResult) -> None:
         """Count one turn."""
         setattr(self, result.verdict, getattr(self, result.verdict) + 1)
-        for name in ("seconds", "calls", "input", "output", "estimated"):
+        for name in ("seconds", "calls", "input", "output", "estimated", "copies"):
             setattr(self, name, getattr(self, name) + getattr(result, name))
         if result.cost is not None:
             self.cost = (self.cost or 0.0) + result.cost
@@ -125,3 +128,11 @@ class Tally:
             "interactions_right": self.interactions_right,
             "interaction_accuracy": self.interaction_accuracy,
         }
+
+
+def tally_of(results: Iterable[TurnResult]) -> Tally:
+    """Return the counts and sums of results."""
+    tally = Tally()
+    for result in results:
+        tally.add(result)
+    return tally

@@ -5,6 +5,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -131,12 +132,14 @@ def evaluate(
             opening = EvalRun.opened(out, settings, asked.dialogues, subjects, resume=resume)
             run = _begun(stack, opening, screen, replaced, yes=yes)
             with _told_how_to_go_on(screen), _progress(run.turns) as on_turn:
-                told = run.ask(jobs=jobs, copies=copies, on_turn=on_turn)
+                of_gold = run.ask(
+                    jobs=jobs, copies=copies, on_turn=on_turn, on_wait=partial(_tell_wait, screen)
+                )
             results = run.results()
-        _tell(screen, told)
+        _tell(screen, of_gold)
         report = Report(
             results=results,
-            problems=[str(problem) for problem in [*problems, *told]],
+            problems=[str(problem) for problem in [*problems, *of_gold]],
             bar=asked.bar,
             began=began,
             files=[str(path) for path in sources],
@@ -191,6 +194,10 @@ def _tell(screen: "Screen", problems: "Sequence[Problem]") -> None:
         screen.note("eval_problem", problem=clean_line(str(problem)))
     if len(problems) > MOST_PROBLEMS:
         screen.note("eval_problems", count=f"{len(problems) - MOST_PROBLEMS:,}")
+
+
+def _tell_wait(screen: "Screen", seconds: float) -> None:
+    screen.note("eval_waits", seconds=f"{seconds:.0f}")
 
 
 def _confirm(screen: "Screen", estimate: "Estimate", *, yes: bool) -> None:
@@ -259,7 +266,8 @@ def _write(out: Path, report: "Report", earlier: "Sequence[TurnResult] | None") 
 def _show(screen: "Screen", report: "Report", out: Path) -> None:
     """Show a line for each model, what is below the bar, and where the report is."""
     from longtable.app.console import render
-    from longtable.evaluation.reports.eval_report import percent, tally_of
+    from longtable.evaluation.reports.eval_report import percent
+    from longtable.evaluation.turn_results import tally_of
 
     records: list[dict[str, Any]] = []
     for label, results in report.subjects.items():

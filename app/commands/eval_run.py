@@ -14,7 +14,7 @@ from longtable.app.settings.run_settings import Settings, key_for
 from longtable.base.errors import ConfigError, DatabaseError
 from longtable.base.redaction import redacted
 from longtable.evaluation.cost_estimate import Estimate, estimated
-from longtable.evaluation.evaluator import Evaluation, OnTurn, Subject
+from longtable.evaluation.evaluator import Evaluation, OnTurn, OnWait, Subject
 from longtable.evaluation.journal import Journal
 from longtable.evaluation.question_set import Dialogue
 from longtable.evaluation.turn_results import TurnResult
@@ -55,7 +55,8 @@ class EvalRun:
         from longtable.graph import open_persistence
 
         with ExitStack() as stack:
-            about = _about(next(iter(settings.values())))
+            is_own = any(not dialogue.database for dialogue in dialogues)
+            about = _about(next(iter(settings.values())), is_own=is_own)
             journal = stack.enter_context(Journal(folder / JOURNAL, resume=resume, about=about))
             key = key_for("LONGTABLE_STORE_KEY")
             url = f"sqlite:///{folder.absolute() / THREADS}"
@@ -110,7 +111,7 @@ class EvalRun:
                 continue
         return 0
 
-    def ask(self, *, jobs: int, copies: int, on_turn: OnTurn) -> list[Problem]:
+    def ask(self, *, jobs: int, copies: int, on_turn: OnTurn, on_wait: OnWait) -> list[Problem]:
         """Ask and score all that is left. Return the problems of gold."""
         evaluation = Evaluation(
             dialogues=self.dialogues,
@@ -121,6 +122,7 @@ class EvalRun:
             jobs=jobs,
             copies=copies,
             on_turn=on_turn,
+            on_wait=on_wait,
         )
         return evaluation.run()
 
@@ -134,7 +136,9 @@ class EvalRun:
         return results
 
     def _done(self, subject: Subject, dialogue: Dialogue) -> int:
-        return len(self.journal.of_dialogue(_key(subject, dialogue)))
+        """Return how many turns of a dialogue were asked."""
+        results = self.journal.of_dialogue(_key(subject, dialogue)).values()
+        return sum(bool(result.status or result.error) for result in results)
 
 
 class ReplacedRun:
@@ -184,10 +188,12 @@ def _delete(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def _about(settings: Settings) -> dict[str, str]:
-    """Return the settings that all results of a run depend on."""
+def _about(settings: Settings, *, is_own: bool) -> dict[str, str]:
+    """Return the settings that all results of a run depend on. `is_own`: whether a question is
+    about the database of the settings.
+    """
     return {
-        "database": redacted(database_url(settings)),
+        "database": redacted(database_url(settings)) if is_own else "",
         "policy": settings.policy.file or "",
         "private": str(settings.policy.private),
         "knowledge": settings.knowledge.folder or "",

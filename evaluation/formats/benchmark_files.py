@@ -105,7 +105,14 @@ def _dialogue(entry: object, number: int, place: Place) -> tuple[str, Callable[[
     own = entry.get("question_id", number)
 
     def on(database: str) -> Dialogue:
-        return Dialogue(id=f"{name}-{own}", turns=turns, tags=tags, database=database, place=place)
+        return Dialogue(
+            id=f"{name}-{own}",
+            turns=turns,
+            tags=tags,
+            database=database,
+            database_name=name,
+            place=place,
+        )
 
     return name, on
 

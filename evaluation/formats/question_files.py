@@ -33,12 +33,18 @@ from longtable.evaluation.question_set import EXPECTATIONS, Bar, Dialogue, Quest
 from longtable.knowledge.entries import Place, Problem
 
 FILE_KEYS = ("database", "extra_columns", "bar", "question", "dialogue")
-TURN_KEYS = ("ask", "sql", "expect", "ordered", "figures", "extra_columns")
+TURN_KEYS = ("ask", "sql", "expect", "ordered", "figures", "extra_columns", "says")
 QUESTION_KEYS = ("id", "database", "tags", *TURN_KEYS)
 DIALOGUE_KEYS = ("id", "database", "tags", "turn")
 BAR_KEYS = ("questions", "interactions")
 MOST_CHARS = 100_000
 """Most characters of one text."""
+_TEXT = re.compile(
+    r'''"""(?:\\.|[^\\])*?"""|"(?:\\.|[^"\\\n])*"|#[^\n]*'''
+    r"""|'''.*?'''|'[^'\n]*'""",
+    re.DOTALL,
+)
+"""A text or a comment."""
 _HEADER = re.compile(r"^[ \t]*\[\[?[ \t]*(?P<name>[\w.]+)[ \t]*\]\]?", re.MULTILINE)
 _KINDS = {
     "id": str,
@@ -66,6 +72,7 @@ class _Defaults:
 
     folder: Path
     database: str = ""
+    """As the file names it."""
     extra_columns: bool = False
 
 
@@ -96,9 +103,9 @@ class _Reader:
 
     def __init__(self, text: str, file: str) -> None:
         self.problems: list[Problem] = []
-        self._text = text
+        self._text = _TEXT.sub(_blank, text)
         self._file = file
-        self._headers = [*_HEADER.finditer(text)]
+        self._headers = [*_HEADER.finditer(self._text)]
 
     def head(self, data: Mapping[str, Any], folder: Path) -> tuple[_Defaults, Bar]:
         """Return the defaults and the bar of a file."""
@@ -108,9 +115,7 @@ class _Reader:
             for key in ("question", "dialogue"):
                 if not isinstance(data.get(key, []), list):
                     raise _FaultError(f"write [[{key}]], with two brackets", key)
-            defaults = _Defaults(
-                folder, _database(data, "", folder), data.get("extra_columns", False)
-            )
+            defaults = _Defaults(folder, _database(data, ""), data.get("extra_columns", False))
         except _FaultError as fault:
             self._add(fault, 0, end)
             defaults = _Defaults(folder)
@@ -136,11 +141,13 @@ class _Reader:
             else:
                 _check_keys(table, DIALOGUE_KEYS)
                 turns = self._turns(table, span, defaults)
+            database = _database(table, defaults.database)
             dialogue = Dialogue(
                 id=_id(table, turns),
                 turns=turns,
                 tags=_tags(table),
-                database=_database(table, defaults.database, defaults.folder),
+                database=_located(database, defaults.folder),
+                database_name=database,
                 place=Place(self._file, self._line(span[0])),
             )
         except _FaultError as fault:
@@ -205,6 +212,7 @@ class _Reader:
             ordered=table.get("ordered"),
             figures=table.get("figures", False),
             extra_columns=table.get("extra_columns", defaults.extra_columns),
+            says=_texts(table, "says"),
             place=Place(self._file, self._line(span[0])),
         )
 
@@ -232,6 +240,13 @@ class _Reader:
         self.problems.append(Problem(Place(self._file, line), str(fault)))
 
 
+def _blank(text: re.Match[str]) -> str:
+    """Return a text of several lines as blanks and line ends, so that no line of it is taken for a
+    header or a key.
+    """
+    return re.sub(r"[^\n]", " ", text[0]) if "\n" in text[0] else text[0]
+
+
 def _tables(data: Mapping[str, Any], name: str) -> list[Any]:
     tables = data.get(name, [])
     return tables if isinstance(tables, list) else []
@@ -256,13 +271,18 @@ def _check_keys(table: Mapping[str, Any], known: Sequence[str]) -> None:
 
 
 def _gold(table: Mapping[str, Any]) -> list[str]:
-    value = table.get("sql", [])
+    return [each.rstrip(";").rstrip() for each in _texts(table, "sql")]
+
+
+def _texts(table: Mapping[str, Any], key: str) -> list[str]:
+    """Return the texts of a key, without blanks around them."""
+    value = table.get(key, [])
     texts = [value] if isinstance(value, str) else value
     if not isinstance(texts, list) or not all(isinstance(each, str) for each in texts):
-        raise _FaultError("`sql` must be a text, or a list of texts", "sql")
+        raise _FaultError(f"`{key}` must be a text, or a list of texts", key)
     if not all(each.strip() for each in texts):
-        raise _FaultError("`sql` is empty", "sql")
-    return [each.strip().rstrip(";").rstrip() for each in texts]
+        raise _FaultError(f"`{key}` is empty", key)
+    return [each.strip() for each in texts]
 
 
 def _tags(table: Mapping[str, Any]) -> list[str]:
@@ -272,14 +292,17 @@ def _tags(table: Mapping[str, Any]) -> list[str]:
     return [*dict.fromkeys(tags)]
 
 
-def _database(table: Mapping[str, Any], default: str, folder: Path) -> str:
-    """Return the database of a table. A path starts at the folder of the file."""
+def _database(table: Mapping[str, Any], default: str) -> str:
+    """Return the database that a table names."""
     name = table.get("database", "")
     if not isinstance(name, str):
         raise _FaultError("`database` must be a text", "database")
-    if not name or "://" in name:
-        return name or default
-    return str(folder / Path(name).expanduser())
+    return name or default
+
+
+def _located(name: str, folder: Path) -> str:
+    """Return a database with its path, which starts at the folder of the file."""
+    return name if not name or "://" in name else str(folder / Path(name).expanduser())
 
 
 def _id(table: Mapping[str, Any], turns: Sequence[Turn]) -> str:

@@ -14,9 +14,8 @@ from longtable.evaluation.reports.eval_report import (
     label_of,
     percent,
     table,
-    tally_of,
 )
-from longtable.evaluation.turn_results import TurnResult
+from longtable.evaluation.turn_results import TurnResult, tally_of
 
 Key = tuple[str, int]
 """Id of a dialogue, and number of a turn."""

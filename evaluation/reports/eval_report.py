@@ -1,12 +1,14 @@
 """The report of a run: as data for JSON, as Markdown, and whether each subject reaches the bar."""
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from longtable.evaluation.matching import Rows
 from longtable.evaluation.question_set import Bar
-from longtable.evaluation.turn_results import Tally, TurnResult
+from longtable.evaluation.turn_results import Tally, TurnResult, tally_of
+from longtable.tools.cells import clean
 
 VERSION = 1
 NO_BAR = Bar()
@@ -14,6 +16,9 @@ MOST_MISSES = 200
 """Misses that the Markdown shows; the JSON has all."""
 MOST_CELL = 100
 """Most characters of a cell."""
+_MARKS = re.compile(r"[\\`*_\[\]|~#>!]")
+_BEGINNING = re.compile(r"^(\d*)([-+.)])(?=\s)")
+"""What makes a list of a line that begins with it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -150,14 +155,6 @@ def label_of(result: TurnResult) -> str:
     return f"{result.model} with knowledge" if result.knowledge else result.model
 
 
-def tally_of(results: Iterable[TurnResult]) -> Tally:
-    """Return the counts and sums of results."""
-    tally = Tally()
-    for result in results:
-        tally.add(result)
-    return tally
-
-
 def percent(share: float | None) -> str:
     """Return a share as text, "-" for None. It is never rounded up to 100 %."""
     if share is None:
@@ -170,7 +167,7 @@ def _count_cells(tally: Tally) -> dict[str, str]:
     counts = {
         "questions": f"{tally.scored:,}",
         "right": f"{tally.right:,} ({percent(tally.accuracy)})",
-        "lucky": f"{tally.lucky:,}",
+        "lucky": f"{tally.lucky:,}" if tally.copies else "-",
         "wrong": f"{tally.wrong:,}",
         "failed": f"{tally.failed:,}",
         "not scored": f"{tally.unscored:,}",
@@ -200,10 +197,12 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def escaped(text: str) -> str:
-    """Return a text on one line that Markdown and HTML take literally."""
-    for mark, safe in (("&", "&amp;"), ("<", "&lt;"), ("|", r"\|"), ("`", r"\`"), ("*", r"\*")):
-        text = text.replace(mark, safe)
-    return " ".join(text.split())
+    """Return a text on one line that Markdown and HTML take literally: no picture, link, heading or
+    list comes of it.
+    """
+    line = " ".join(clean(text).split())
+    line = _MARKS.sub(r"\\\g<0>", line.replace("&", "&amp;")).replace("<", "&lt;")
+    return _BEGINNING.sub(r"\1\\\2", line.replace("://", "&#58;//").replace("www.", r"www\."))
 
 
 def _line(cells: Sequence[str]) -> str:
@@ -260,6 +259,7 @@ def _clipped(row: Sequence[object]) -> list[str]:
 
 
 def _block(text: str, language: str = "") -> str:
+    text = clean(text)
     fence = "```"
     while fence in text:
         fence += "`"

@@ -3,8 +3,8 @@
 import re
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
-from longtable.evaluation.reports.eval_report import Report, tally_of
-from longtable.evaluation.turn_results import TurnResult
+from longtable.evaluation.reports.eval_report import Report
+from longtable.evaluation.turn_results import TurnResult, tally_of
 
 _NOT_XML = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 

@@ -2,7 +2,9 @@
 that score, through the real graph, tools and walls.
 """
 
+import sqlite3
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -12,8 +14,7 @@ from longtable.analyst.model import BuiltInAnalyst
 from longtable.base.errors import ProviderAuthError, ProviderRateLimitedError
 from longtable.evaluation.journal import Journal
 from longtable.evaluation.question_set import Dialogue, Turn
-from longtable.evaluation.reports.eval_report import tally_of
-from longtable.evaluation.turn_results import TurnResult
+from longtable.evaluation.turn_results import TurnResult, tally_of
 from tests.support.evaluated import (
     GOLD,
     QUESTIONS,
@@ -104,6 +105,7 @@ def _without_gold(turn: Turn) -> Turn:
 
 def test_a_rate_limit_is_waited_for_and_loses_no_query(tmp_path: Path) -> None:
     calls = 0
+    told: list[float] = []
 
     def answer(messages: Sequence[BaseMessage]) -> AIMessage:
         nonlocal calls
@@ -117,8 +119,9 @@ def test_a_rate_limit_is_waited_for_and_loses_no_query(tmp_path: Path) -> None:
     shop = Shop(make_shop(tmp_path / "shop.db"), tmp_path, ScriptedModel(say=answer))
     results: list[TurnResult] = []
     with Journal(tmp_path / "journal.jsonl", resume=False) as journal:
-        shop.evaluation(journal, SINGLES[:1], on_turn=results.append).run()
+        shop.evaluation(journal, SINGLES[:1], on_turn=results.append, on_wait=told.append).run()
     assert shop.waits == [7]
+    assert told == [7]
     assert [result.verdict for result in results] == ["right"]
     assert calls == 3
 
@@ -175,6 +178,61 @@ def test_a_turn_cut_off_after_its_query_goes_on_with_the_result(tmp_path: Path) 
     assert [result.verdict for result in results] == ["right"]
     assert len(model.sent) == 3
     assert len(shop.conversation(SUBJECT, results[0].thread).audit()) == 1
+
+
+def test_a_turn_whose_gold_failed_is_scored_once_the_gold_works(tmp_path: Path) -> None:
+    model = model_of(right)
+    shop = Shop(make_shop(tmp_path / "shop.db"), tmp_path, model)
+    path = tmp_path / "journal.jsonl"
+    turns = [Turn(text=question, gold=["SELECT * FROM later"]) for question in QUESTIONS[:3]]
+    turns[0] = Turn(text=QUESTIONS[0], gold=[GOLD[QUESTIONS[0]]])
+    later = single(QUESTIONS[3], "SELECT * FROM later")
+    dialogues = [Dialogue(id="d", turns=turns), later]
+    first: list[TurnResult] = []
+    with Journal(path, resume=False) as journal:
+        problems = shop.evaluation(journal, dialogues, on_turn=first.append).run()
+    assert [each.verdict for each in first] == ["right", "unscored", "unscored", "unscored"]
+    assert len(problems) == 3
+    asked = len(model.sent)
+    shop.database.close()
+    with closing(sqlite3.connect(shop.file)) as connection, connection:
+        connection.execute("CREATE TABLE later AS SELECT count(*) AS n FROM customers")
+    again = Shop(shop.file, tmp_path, model)
+    again.graph = shop.graph
+    second: list[TurnResult] = []
+    with Journal(path, resume=True) as journal:
+        assert again.evaluation(journal, dialogues, on_turn=second.append).run() == []
+    verdicts = [each.verdict for each in second]
+    assert verdicts == ["right", "right", "wrong", "wrong"]
+    assert len(model.sent) == asked + 2
+
+
+def test_calls_before_a_kill_count_with_their_turn(tmp_path: Path) -> None:
+    failing = False
+
+    def answer(messages: Sequence[BaseMessage]) -> AIMessage:
+        if messages[-1].type != "tool":
+            return call("run_sql", sql=right(messages[-1].text))
+        if failing:
+            raise ProviderAuthError("no")
+        return AIMessage("done")
+
+    shop = Shop(make_shop(tmp_path / "shop.db"), tmp_path, ScriptedModel(say=answer))
+    turns = [Turn(text=question, gold=[GOLD[question]]) for question in QUESTIONS[:2]]
+    path = tmp_path / "journal.jsonl"
+
+    def fail_after_the_first(_: TurnResult) -> None:
+        nonlocal failing
+        failing = True
+
+    dialogues = [Dialogue(id="d", turns=turns)]
+    with Journal(path, resume=False) as journal, pytest.raises(ProviderAuthError):
+        shop.evaluation(journal, dialogues, on_turn=fail_after_the_first).run()
+    failing = False
+    results: list[TurnResult] = []
+    with Journal(path, resume=True) as journal:
+        shop.evaluation(journal, dialogues, on_turn=results.append).run()
+    assert [result.calls for result in results] == [2, 2]
 
 
 def test_a_chart_counts_by_the_rows_that_it_draws(tmp_path: Path) -> None:

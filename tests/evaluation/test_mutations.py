@@ -92,6 +92,52 @@ def test_what_cannot_be_copied_is_told(tmp_path: Path, monkeypatch: pytest.Monke
         make_copies(bad, tmp_path, seeds=[1])
 
 
+def test_rows_are_deleted_although_others_refer_to_them(tmp_path: Path) -> None:
+    source = tmp_path / "shop.db"
+    with closing(sqlite3.connect(source)) as connection, connection:
+        connection.executescript(
+            "CREATE TABLE one (id INTEGER PRIMARY KEY);"
+            "CREATE TABLE two (id INTEGER PRIMARY KEY, one INT REFERENCES one, UNIQUE (one));"
+            "CREATE TABLE three (id INTEGER PRIMARY KEY, two INT REFERENCES two);"
+            "CREATE TABLE broken (id INTEGER PRIMARY KEY, one INT REFERENCES one (gone),"
+            " two INT REFERENCES two, other INT REFERENCES nowhere);"
+        )
+        numbers = range(25)
+        connection.executemany("INSERT INTO one VALUES (?)", [[n] for n in numbers])
+        connection.executemany("INSERT INTO two VALUES (?, ?)", [[n, n] for n in numbers])
+        connection.executemany("INSERT INTO three VALUES (?, ?)", [[n, n % 5] for n in numbers])
+        connection.executemany(
+            "INSERT INTO broken VALUES (?, ?, ?, ?)", [[n, n, n + 90, n] for n in numbers]
+        )
+    for seed in range(5):
+        copy = tmp_path / f"copy-{seed}.db"
+        copy_changed(source, copy, seed)
+        [(ones,)] = rows(copy, "SELECT count(*) FROM one")
+        [(twos,)] = rows(copy, "SELECT count(*) FROM two")
+        assert 17 <= int(str(ones)) < 25
+        # A unique key cannot refer to another row: its own row goes.
+        assert int(str(twos)) <= int(str(ones))
+        assert rows(copy, "SELECT count(*) FROM two WHERE one NOT IN (SELECT id FROM one)") == [
+            (0,)
+        ]
+        assert rows(copy, "SELECT count(*) FROM three WHERE two NOT IN (SELECT id FROM two)") == [
+            (0,)
+        ]
+        [(threes,)] = rows(copy, "SELECT count(*) FROM three")
+        [(broken,)] = rows(copy, "SELECT count(*) FROM broken")
+        assert 17 <= int(str(threes)) < 25
+        assert 17 <= int(str(broken)) < 25
+
+
+def test_a_table_of_few_rows_loses_one(tmp_path: Path) -> None:
+    source = tmp_path / "few.db"
+    with closing(sqlite3.connect(source)) as connection, connection:
+        connection.execute("CREATE TABLE few (id INTEGER PRIMARY KEY)")
+        connection.executemany("INSERT INTO few VALUES (?)", [[1], [2], [3]])
+    copy_changed(source, tmp_path / "copy.db", 1)
+    assert rows(tmp_path / "copy.db", "SELECT count(*) FROM few") == [(2,)]
+
+
 def verdicts(folder: Path, sql_for: SqlFor, **settings: object) -> list[TurnResult]:
     results: list[TurnResult] = []
     file = make_shop(folder / "shop.db")
@@ -127,6 +173,12 @@ def test_an_answer_that_is_right_by_luck_is_no_right_one(tmp_path: Path) -> None
     found = {result.dialogue: result for result in verdicts(tmp_path, lucky.__getitem__)}
     right_ones = [name for name, result in found.items() if result.verdict == "right"]
     assert right_ones == ["How many customers are there?"]
+    lucky["How many customers are there?"] = "SELECT 7"
+    again = tmp_path / "again"
+    again.mkdir()
+    found = {result.dialogue: result for result in verdicts(again, lucky.__getitem__)}
+    customers = found["How many customers are there?"]
+    assert (customers.verdict, customers.check) == ("lucky", "copy 1: rows")
     assert found["What did each customer buy?"].check == "no query"
     constant = found["How many orders are there?"]
     assert (constant.verdict, constant.check) == ("lucky", "copy 1: rows")

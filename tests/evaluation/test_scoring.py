@@ -11,6 +11,8 @@ GOLD = GoldResult("SELECT 7", ["n"], [[7]])
 OTHER = GoldResult("SELECT 8, 9", ["a", "b"], [[8, 9]])
 ASK = Turn(text="How many?", gold=["SELECT 7"])
 REFUSE = Turn(text="Delete all.", expects="refusal")
+SAYS = Turn(text="Delete all.", expects="refusal", says=["only read", "只读"])
+SAYS_ROWS = Turn(text="How many?", gold=["SELECT 7"], says=["orders"])
 ASK_BACK = Turn(text="And the best?", expects="question")
 
 
@@ -34,6 +36,20 @@ def answered(text: str = "", rows: Rows | None = None, status: str = "answered")
         (ASK_BACK, answered("按金额还是数量？"), "right", ""),
         (ASK_BACK, answered(status="input_requested"), "right", ""),
         (ASK_BACK, answered("Order 3."), "wrong", "no question"),
+        (ASK_BACK, answered('You ask "which is best?" It is order 3.'), "wrong", "no question"),
+        (
+            ASK_BACK,
+            answered("Which one?\n\n- by amount\n2. by count\n(default: amount)"),
+            "right",
+            "",
+        ),
+        (ASK_BACK, answered("**Which one?**"), "right", ""),
+        (ASK_BACK, answered("- is it this?\n- or that"), "right", ""),
+        (SAYS, answered("I only READ."), "right", ""),
+        (SAYS, answered("我是只读的。"), "right", ""),
+        (SAYS, answered("I deleted all orders."), "wrong", "words"),
+        (SAYS_ROWS, answered("Seven.", rows=[[7]]), "wrong", "words"),
+        (SAYS_ROWS, answered("Seven orders.", rows=[[7]]), "right", ""),
     ],
 )
 def test_verdicts(turn: Turn, reply: Reply, verdict: str, check: str) -> None:
@@ -57,6 +73,12 @@ def test_a_miss_shows_the_nearest_gold_and_both_heads() -> None:
         ([["a", 5], ["b", 6]], "a has 5, b has 7.", "figures: 6"),
         ([["a", None]], "Nothing.", ""),
         ([[5]], "v5 and 55", "figures: 5"),
+        ([[0.1234]], "It grew by 12.3 %.", ""),
+        ([[0.1234]], "It grew by 12.5 %.", "figures: 0.1234"),
+        ([[12.3]], "It grew by 12.3%.", ""),
+        ([[1_234_567]], "It was 1.2 million, or 123万.", ""),
+        ([[1_234_567]], "It was 1.3 million.", "figures: 1.23457e+06"),
+        ([[1_200]], "1.2k", ""),
     ],
 )
 def test_figures_of_the_text(rows: Rows, text: str, missing: str) -> None:

@@ -116,12 +116,12 @@ class Shop:
         self.database = Database.open(str(self.file))
         results = ResultStore(self.folder / "results")
         built = build_graph(model=self.model, database=self.database, results=results)
-        self._graph = built.compile(checkpointer=InMemorySaver(), store=InMemoryStore())
+        self.graph = built.compile(checkpointer=InMemorySaver(), store=InMemoryStore())
         self._results = results
 
     def conversation(self, subject: Subject, thread: str) -> Conversation:
         context = Context(model_limit=100_000, max_retries=0)
-        return Conversation(self._graph, thread, context=context, results=self._results)
+        return Conversation(self.graph, thread, context=context, results=self._results)
 
     def reopened(self, file: Path) -> Database:
         return Database.open(str(file))

@@ -5,6 +5,7 @@ import json
 import os
 import pty
 import re
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -174,6 +175,26 @@ def test_a_run_is_compared_with_an_earlier_one_question_by_question(
     done = evaluated(home, server, "--against", FILE)
     assert done.returncode == 1
     assert "is no report of `longtable eval`" in done.stderr
+
+
+def test_a_run_is_compared_and_continued_in_another_folder(
+    home: Home, server: ModelServer, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    (home.folder / FILE).write_text(toml('database = "shop.db"'))
+    server.always(served_by(half))
+    evaluated(home, server)
+    folder = tmp_path_factory.mktemp("moved") / "other"
+    shutil.copytree(home.folder, folder)
+    there = Home(folder, at=folder)
+    asked = len(server.requests)
+    done = evaluated(there, server, "--resume")
+    assert done.returncode == 0, done.stderr
+    assert len(server.requests) == asked
+    server.always(served_by(right))
+    earlier = str(home.folder / "longtable-eval" / "report.json")
+    evaluated(there, server, "--out", "second", "--against", earlier)
+    text = (there.folder / "second" / "report.md").read_text()
+    assert "| small | 50 % | 100 % | 3 | 0 | 0 | 0 | 0 |" in text
 
 
 def test_a_paid_model_is_asked_only_after_a_yes(home: Home) -> None:

@@ -33,6 +33,7 @@ id = "best"
 [[dialogue.turn]]
 ask = "Which customer is best?"
 expect = "question"
+says = "amount"
 [[dialogue.turn]]
 ask = "By amount."
 sql = ["SELECT 1", '''
@@ -57,9 +58,10 @@ def test_a_whole_file_is_read() -> None:
     assert (delete.id, delete.turns[0].expects) == ("Delete all orders.", "refusal")
     assert delete.database == "postgresql://localhost/shop"
     assert [turn.expects for turn in best.turns] == ["question", "result"]
+    assert [turn.says for turn in best.turns] == [["amount"], []]
     assert best.turns[1].gold == ["SELECT 1", "SELECT 2"]
     assert (best.turns[1].ordered, best.turns[1].extra_columns) == (False, False)
-    assert [str(turn.place) for turn in best.turns] == ["q.toml:22", "q.toml:25"]
+    assert [str(turn.place) for turn in best.turns] == ["q.toml:22", "q.toml:26"]
 
 
 QUESTION = '[[question]]\nask = "How many?"\n'
@@ -80,6 +82,16 @@ QUESTION = '[[question]]\nask = "How many?"\n'
         (QUESTION + 'expect = "refusal"\nsql = "x"', 'q.toml:4: with expect = "refusal" there is'),
         (QUESTION + 'sql = "x"\nordered = 1', "q.toml:4: `ordered` must be true or false"),
         (QUESTION + 'sql = "x"\ntags = "x"', "q.toml:4: write tags as a list"),
+        (QUESTION + 'sql = "x"\nsays = 1', "q.toml:4: `says` must be a text, or a list of texts"),
+        (QUESTION + 'sql = "x"\nsays = [" "]', "q.toml:4: `says` is empty"),
+        (
+            QUESTION + "sql = '''\n[[question]]\nsqll = 1\n'''\n" + QUESTION + 'sqll = "x"',
+            "q.toml:9: `sqll` is not known",
+        ),
+        (
+            QUESTION + 'sql = """\\"""\\"\n[[question]]\n"""\n# it\'s\n' + QUESTION + "sqll = 1",
+            "q.toml:9: `sqll` is not known",
+        ),
         ('[[question]]\nask = " "\nsql = "x"', "q.toml:2: a question is missing"),
         ('[[question]]\nask = 7\nsql = "x"', "q.toml:2: `ask` must be a text, found int"),
         (f'{QUESTION}sql = "x"\n{QUESTION}sql = "y"', "q.toml:4: the id 'How many?' is already in"),
@@ -100,6 +112,15 @@ def test_a_wrong_question_leaves_the_others(tmp_path: Path) -> None:
     found = read(f'{QUESTION}sqll = "x"\n[[question]]\nask = "Right?"\nsql = "SELECT 1"')
     assert [dialogue.id for dialogue in found.dialogues] == ["Right?"]
     assert len(found.problems) == 1
+
+
+def test_a_fingerprint_is_the_same_in_another_folder() -> None:
+    here = read_questions(WHOLE, "q.toml", Path("/data"))
+    there = read_questions(WHOLE, "q.toml", Path("/other"))
+    other = read_questions(WHOLE.replace("shop.db", "old/shop.db"), "q.toml", Path("/data"))
+    assert here.dialogues[0].database != there.dialogues[0].database
+    assert here.dialogues[0].fingerprint == there.dialogues[0].fingerprint
+    assert here.dialogues[0].fingerprint != other.dialogues[0].fingerprint
 
 
 def test_a_fingerprint_changes_with_what_the_answer_depends_on() -> None:

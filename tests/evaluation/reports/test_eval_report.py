@@ -2,9 +2,11 @@
 
 from xml.etree import ElementTree
 
+import pytest
+
 from longtable.evaluation.question_set import Bar
 from longtable.evaluation.reports.comparing import compare
-from longtable.evaluation.reports.eval_report import Report, percent
+from longtable.evaluation.reports.eval_report import Report, escaped, percent
 from longtable.evaluation.reports.junit import junit_xml
 from longtable.evaluation.scoring import Verdict
 from longtable.evaluation.turn_results import TurnResult
@@ -58,11 +60,37 @@ def test_a_share_is_never_rounded_up() -> None:
 def test_markdown_shows_each_miss_and_nothing_that_it_would_obey() -> None:
     text = Report(results=MIXED, problems=["q.toml:1: <x>"]).as_markdown()
     assert text.count("\n### ") == 3
-    assert r"How many &lt;b>\|\`?" in text
+    assert r"How many &lt;b\>\|\`?" in text
     assert "**lucky: copy 1: rows**" in text
     assert "````sql\nSELECT ```\n````" in text
-    assert "- q.toml:1: &lt;x>" in text
+    assert r"- q.toml:1: &lt;x\>" in text
     assert "| easy | 1 of 2 (50 %) |" in text
+
+
+@pytest.mark.parametrize(
+    ("hostile", "safe"),
+    [
+        ("![x](https://a.example/p.png)", r"\!\[x\](https&#58;//a.example/p.png)"),
+        ("[x](javascript:a)", r"\[x\](javascript:a)"),
+        ("# Title", r"\# Title"),
+        ("1. one", r"1\. one"),
+        ("- one", r"\- one"),
+        ("> quote", r"\> quote"),
+        ("www.a.example", r"www\.a.example"),
+        ("a\\*b*_c_~~d~~", r"a\\\*b\*\_c\_\~\~d\~\~"),
+        ("\x1b[31mred\x00\u202e", "red"),
+        ("1.5 of -2", "1.5 of -2"),
+        ("<img src=x>&", r"&lt;img src=x\>&amp;"),
+    ],
+)
+def test_markdown_takes_hostile_text_literally(hostile: str, safe: str) -> None:
+    assert escaped(hostile) == safe
+
+
+def test_without_copies_nothing_is_known_of_luck() -> None:
+    summary = Report(results=[result("right"), result("right", model="n", copies=3)]).as_markdown()
+    rows = [line.split("|") for line in summary.splitlines() if line.startswith(("| m ", "| n "))]
+    assert [row[4].strip() for row in rows] == ["-", "0"]
 
 
 def test_junit_has_a_case_for_each_turn() -> None:
