@@ -32,6 +32,7 @@ from longtable.knowledge.material import SOURCE as KNOWLEDGE
 from longtable.memory.compaction.ledger import LedgerLine, ledger_in
 from longtable.memory.materials import PASSED_ID
 from longtable.memory.summary.summary_text import Finding, findings_in
+from longtable.tools.sql.parsing import DEFAULT_DIALECT
 
 MOST_CHARACTERS = 600
 """The longest question that is read, in characters. For Chinese it is half of this."""
@@ -669,7 +670,7 @@ def _finished(view: View, language: str) -> Decision | None:
         return None
     last = results[-1]
     catalog = catalog_in(view)
-    dialect = catalog.dialect if catalog else "sqlite"
+    dialect = catalog.dialect if catalog else DEFAULT_DIALECT
     query = read_sql(
         str((last.data if last.data and "edited" in last.data else last.args).get("sql", "")),
         dialect,

@@ -11,10 +11,17 @@ from sqlglot import exp
 
 from longtable.analyst.lexicon import vocabulary
 from longtable.analyst.schema import Value
-from longtable.tools.sql.parsing import RefusedError, statement, written
+from longtable.tools.sql.parsing import (
+    DatePart,
+    Dialect,
+    RefusedError,
+    dialect_of,
+    statement,
+    written,
+)
 
 Func = Literal["count", "sum", "avg", "min", "max"]
-Unit = Literal["year", "month", "month_of_year", "quarter", "day", "hour", "weekday"]
+Unit = DatePart
 
 
 @dataclass(frozen=True)
@@ -171,42 +178,10 @@ def labelled(part: Part, labels: Mapping[str, str]) -> Part:
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 PATTERNS = {"contains": "%{}%", "starts": "{}%", "ends": "%{}"}
-_PARTS = {
-    "year": "year",
-    "month_of_year": "month",
-    "quarter": "quarter",
-    "hour": "hour",
-    "weekday": "dow",
-}
-_FORMATS = {"year": "%Y", "month_of_year": "%m", "hour": "%H", "weekday": "%w"}
-
-
-@cache
-def _bucket_forms(dialect: str) -> dict[Unit, str]:
-    """Return the SQL with which a dialect computes each unit of a date. `{}` stands for the
-    date.
-    """
-    if dialect == "sqlite":
-        forms = {
-            unit: f"CAST(STRFTIME('{form}', {{}}) AS INTEGER)" for unit, form in _FORMATS.items()
-        }
-        forms |= {"month": "STRFTIME('%Y-%m', {})", "day": "STRFTIME('%Y-%m-%d', {})"}
-        forms["quarter"] = f"CAST(CAST(({forms['month_of_year']} + 2) AS REAL) / 3 AS INTEGER)"
-    else:
-        forms = {
-            unit: f"DATE_PART('{part}', CAST({{}} AS TIMESTAMP))" for unit, part in _PARTS.items()
-        }
-        month = (
-            "TO_CHAR(CAST({} AS TIMESTAMP), 'YYYY-MM')"
-            if dialect == "postgres"
-            else "STRFTIME(CAST({} AS TIMESTAMP), '%Y-%m')"
-        )
-        forms |= {"month": month, "day": "CAST({} AS DATE)"}
-    return cast(dict[Unit, str], forms)
 
 
 def write_sql(query: Query, dialect: str) -> str:
-    """Return the SQL text of `query` in "sqlite", "duckdb" or "postgres"."""
+    """Return the SQL text of `query` in a dialect."""
     return _Writer(dialect, qualified=bool(query.joins)).select(query)
 
 
@@ -214,6 +189,10 @@ def write_sql(query: Query, dialect: str) -> str:
 class _Writer:
     dialect: str
     qualified: bool
+
+    @property
+    def rules(self) -> Dialect:
+        return dialect_of(self.dialect)
 
     def select(self, query: Query) -> str:
         items = ", ".join(map(self.scalar, query.select)) or "*"
@@ -232,18 +211,17 @@ class _Writer:
         return " ".join([*parts, *(f"{word} {text}" for word, text in clauses.items() if text)])
 
     def name(self, name: str) -> str:
-        """Return a name, with quotes if it needs them. PostgreSQL turns names without quotes into
+        """Return a name, with quotes if it needs them. Some dialects turn names without quotes into
         lower case.
         """
         special = not _PLAIN.fullmatch(name) or name.lower() in vocabulary().lists["reserved"]
-        folded = self.dialect == "postgres" and name != name.lower()
+        folded = self.rules.exact_names and name != name.lower()
         return '"' + name.replace('"', '""') + '"' if special or folded else name
 
     def order(self, order: Order) -> str:
-        """Return the SQL of a sort key with missing values last. Without NULLS LAST, SQLite would
-        put them first in ascending order, and PostgreSQL in descending order.
-        """
-        unusual = self.dialect == ("postgres" if order.desc else "sqlite")
+        """Return the SQL of a sort key with missing values last. Some dialects put them first."""
+        rules = self.rules
+        unusual = rules.nulls_first_descending if order.desc else rules.nulls_first_ascending
         return f"{self.scalar(order.by)} {'DESC' if order.desc else 'ASC'}{' NULLS LAST' * unusual}"
 
     def scalar(self, item: Scalar) -> str:
@@ -257,7 +235,7 @@ class _Writer:
                     else self.name(item.name)
                 )
             case Bucket():
-                return _bucket_forms(self.dialect)[item.unit].format(self.scalar(item.col))
+                return self.rules.date_parts[item.unit].format(self.scalar(item.col))
             case Agg():
                 inner = self.scalar(item.arg) if item.arg is not None else "*"
                 return f"{item.func.upper()}({'DISTINCT ' * item.distinct}{inner})"
@@ -281,8 +259,7 @@ class _Writer:
             text = left if cond.op == "=" else f"NOT {left}"
         elif cond.op in PATTERNS:
             escaped = re.sub(r"([\\%_])", r"\\\1", str(value))
-            like = "LIKE" if self.dialect == "sqlite" else "ILIKE"  # SQLite's LIKE disregards case
-            text = f"{left} {like} {_literal(PATTERNS[cond.op].format(escaped))}" + (
+            text = f"{left} {self.rules.like} {_literal(PATTERNS[cond.op].format(escaped))}" + (
                 " ESCAPE '\\'" if escaped != value else ""
             )
         elif isinstance(value, tuple):
@@ -341,7 +318,7 @@ def _buckets(dialect: str) -> dict[str, Unit]:
     """
     forms = {
         unit: statement(f"SELECT {form.format('x')}", dialect)
-        for unit, form in _bucket_forms(dialect).items()
+        for unit, form in dialect_of(dialect).date_parts.items()
     }
     return {_bare(tree.expressions[0]): unit for unit, tree in forms.items()}
 

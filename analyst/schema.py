@@ -10,6 +10,7 @@ from functools import cached_property, lru_cache
 from typing import Any, Literal
 
 from longtable.analyst.lexicon import expanded, lemma, split_name, stem, vocabulary
+from longtable.tools.sql.parsing import DEFAULT_DIALECT
 
 Value = str | int | float
 
@@ -305,7 +306,7 @@ class CompanyTerm:
 class Catalog:
     """Everything that the messages tell about the database."""
 
-    dialect: str = "sqlite"
+    dialect: str = DEFAULT_DIALECT
     tables: dict[str, Table] = field(default_factory=dict)
     pages: int = 1
     total: int = 0

@@ -3,14 +3,11 @@
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from longtable.base.errors import ConfigError
 
-Dialect = Literal["sqlite", "duckdb", "postgres"]
-
-ENDINGS: dict[str, Dialect] = {
+ENDINGS = {
     ".db": "sqlite",
     ".sqlite": "sqlite",
     ".sqlite3": "sqlite",
@@ -47,7 +44,7 @@ class Location:
     password, so it is never shown.
     """
 
-    dialect: Dialect
+    dialect: str
     name: str
     path: Path | None = None
     server: str = field(default="", repr=False)

@@ -12,7 +12,7 @@ from longtable.evaluation.matching import Order, Rows
 from longtable.evaluation.question_set import Turn
 from longtable.graph import Database
 from longtable.tools.cells import json_rows
-from longtable.tools.sql.parsing import RefusedError, statement
+from longtable.tools.sql.parsing import RefusedError, dialect_of, statement
 
 MOST_TEXTS = 50
 """Most texts in double quotes of one query."""
@@ -164,7 +164,9 @@ def _run(database: Database, sql: str) -> GoldResult:
         try:
             result = database.run(text)
         except QueryFailedError as error:
-            other = _with_text(text, error) if database.dialect == "sqlite" else text
+            other = (
+                _with_text(text, error) if dialect_of(database.dialect).names_may_be_text else text
+            )
             if other == text:
                 return GoldResult(sql, fault=str(error))
             text = other

@@ -43,7 +43,7 @@ APPROVAL: dict[str, dict[str, str]] = {
         "and": ", and it ",
         "pairs": "compares about {size} pairs of rows, each with each",
         "rows": "makes about {size} rows in one step",
-        "cost": "has a cost of {size} by PostgreSQL's estimate",
+        "cost": "has a cost of {size} by the database's estimate",
         "scan": "reads about {size} rows from end to end",
     },
     "zh": {
@@ -53,7 +53,7 @@ APPROVAL: dict[str, dict[str, str]] = {
         "and": "，并且",
         "pairs": "要两两比较约 {size} 对行",
         "rows": "有一步会产生约 {size} 行",
-        "cost": "PostgreSQL 估计的代价为 {size}",
+        "cost": "数据库估计的代价为 {size}",
         "scan": "要完整读取约 {size} 行",
     },
 }

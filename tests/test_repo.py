@@ -137,6 +137,63 @@ def test_no_files_import_each_other_in_a_circle() -> None:
     assert not cycles, "\n".join(" <-> ".join(cycle) for cycle in sorted(cycles))
 
 
+_ENGINE = re.compile("sqlite|duckdb|postgres|mysql|mariadb", re.IGNORECASE)
+NAMES_ENGINES = {
+    "tools/engines/": "the engines",
+    "store/": "threads live in files or servers of our own",
+    "base/url.py": "splits a URL",
+    "tools/files/": "people's files are loaded into a database file of ours",
+    "tools/results/": "results are kept in files that one engine writes and reads",
+    "tools/workers/process.py": "opens that engine over kept results",
+    "tools/fetch.py": "tells a model the dialect of queries over kept results",
+    "tools/sql/verdict.py": "`postgres_cost` is a public name",
+    "knowledge/query_search.py": "an index of its own, in memory",
+    "evaluation/mutations.py": "changes copies of files of one engine",
+    "evaluation/formats/benchmark_files.py": "the endings of benchmarks' database files",
+    "app/commands/eval_": "those files and copies",
+    "app/demo.py": "builds the demo's database",
+    "app/program.py": "the demo's URL",
+    "app/session.py": "the demo's URL",
+    "app/pages/uploads.py": "endings of uploads",
+    "app/settings/": "URLs in settings",
+}
+"""The files and folders outside engines/ that may name an engine, with the reason. None of them
+asks which engine a database has.
+"""
+
+
+def engines_in(path: Path) -> set[str]:
+    """Return the texts and identifiers of a source file that name an engine. Docstrings and
+    comments may give an engine's behaviour as a reason.
+    """
+    tree = ast.parse(path.read_text())
+    docstrings = {
+        id(node.value)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    }
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and id(node) not in docstrings:
+            found.add(str(node.value))
+        for name in ("id", "attr", "name", "arg", "asname", "module"):
+            found.add(str(getattr(node, name, "")))
+    return {text for text in found if _ENGINE.search(text)}
+
+
+@pytest.mark.parametrize("path", sources(), ids=lambda path: str(path.relative_to(ROOT)))
+def test_no_room_names_an_engine(path: Path) -> None:
+    name = str(path.relative_to(ROOT))
+    if not name.startswith(tuple(NAMES_ENGINES)):
+        assert not engines_in(path), f"ask a field of the Dialect instead, or say why in {name}"
+
+
+def test_each_place_that_may_name_an_engine_does() -> None:
+    for place in NAMES_ENGINES:
+        files = [path for path in sources() if str(path.relative_to(ROOT)).startswith(place)]
+        assert any(engines_in(path) for path in files), f"{place} names no engine any more"
+
+
 def test_a_file_name_stands_once_in_the_house() -> None:
     names = Counter(path.name for path in sources() if path.name != "__init__.py")
     assert not [name for name, count in names.items() if count > 1]

@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from longtable.base.errors import ConfigError
-from longtable.base.url import Dialect, Location, parse_url, without_password
+from longtable.base.url import Location, parse_url, without_password
 from longtable.tools.catalog import Catalog
 from longtable.tools.engines.base import (
     FileLimits,
@@ -106,7 +106,7 @@ class Database:
         self.name = location.name
         self.limits = limits
         self.policy = policy
-        self.dialect: Dialect = location.dialect
+        self.dialect = location.dialect
         self.notes = notes
         self._lock = threading.Lock()
         self._facts: CatalogFacts | None = None

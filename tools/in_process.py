@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from importlib import import_module
 from typing import Protocol, TypeVar, cast
 
 from longtable.base.errors import (
@@ -20,6 +21,7 @@ from longtable.base.url import Location
 from longtable.tools.catalog import Catalog, Reflected
 from longtable.tools.cells import without_labels
 from longtable.tools.engines.base import Engine, Fetched, QueryLimits, QueryResult, Row, Session
+from longtable.tools.engines.dialects import dialect_of
 from longtable.tools.sql.table_policy import TablePolicy
 from longtable.tools.sql.verdict import Plan, Verdict
 from longtable.tools.workers.runner import Cancel, Runner, Stop
@@ -202,20 +204,17 @@ class InProcess:
 
 def open_engine(location: Location, *, limits: QueryLimits, busy_seconds: float) -> Engine:
     """Open the engine that a location needs. Only this engine is imported, because each takes time
-    to load and the PostgreSQL driver may not be installed.
+    to load and the driver of a server may not be installed.
     """
-    if location.server:
-        try:
-            from longtable.tools.engines.postgres import PostgresEngine
-        except ImportError as error:
-            raise MissingExtraError("a PostgreSQL database cannot be opened", "postgres") from error
-        return PostgresEngine(location.server, limits=limits, wait_seconds=busy_seconds)
-    if location.path is None:
+    if not location.server and location.path is None:
         raise ConfigError("the database URL names neither a file nor a server")
-    if location.dialect == "sqlite":
-        from longtable.tools.engines.sqlite import SqliteEngine
-
-        return SqliteEngine(location.path, limits=limits, busy_seconds=busy_seconds)
-    from longtable.tools.engines.duckdb import DuckdbEngine
-
-    return DuckdbEngine.of_file(location.path, limits=limits)
+    rules = dialect_of(location.dialect)
+    module, _, name = rules.engine.partition(":")
+    try:
+        engine: type[Engine] = getattr(import_module(module), name)
+    except ImportError as error:
+        if not rules.extra:
+            raise
+        what = f"a {rules.title} database cannot be opened"
+        raise MissingExtraError(what, rules.extra) from error
+    return engine.open(location, limits=limits, wait_seconds=busy_seconds)

@@ -22,6 +22,7 @@ from longtable.base.errors import (
     ResultTooLargeError,
     TooManyRowsError,
 )
+from longtable.base.url import Location
 from longtable.tools.catalog import Catalog, Reflected
 from longtable.tools.cells import clip, html_table, preview_rows
 from longtable.tools.sql.verdict import Plan, masked_rows
@@ -218,6 +219,13 @@ class Engine(Protocol):
 
     dialect: str
 
+    @classmethod
+    def open(cls, location: Location, /, *, limits: QueryLimits, wait_seconds: float) -> "Engine":
+        """Open the database. `wait_seconds` is how long to wait for a locked file or table, or for
+        a free connection. Raises `DatabaseUnavailableError` if it cannot be read.
+        """
+        ...
+
     def reflect(self) -> Reflected:
         """Read the whole catalogue; the policy is not applied."""
         ...
@@ -281,6 +289,13 @@ def _bytes(cell: object) -> int:
     if isinstance(cell, list | tuple):
         return sum(CELL_BYTES + _bytes(item) for item in cell)
     return getsizeof(cell) if isinstance(cell, Decimal) else 0
+
+
+def required_path(location: Location) -> Path:
+    """Return the file of a location. Raises `ConfigError` if it names none."""
+    if location.path is None:
+        raise ConfigError("the database URL names no file")
+    return location.path
 
 
 SIGNATURES = {"sqlite": (0, b"SQLite format 3\x00"), "duckdb": (8, b"DUCK")}

@@ -25,6 +25,7 @@ from longtable.base.errors import (
     QueryMemoryError,
     QueryRefusedError,
 )
+from longtable.base.url import Location
 from longtable.tools.catalog import Catalog, Reflected, Table, fold, quoted, read_by_views
 from longtable.tools.engines.base import (
     FailedAtError,
@@ -33,6 +34,7 @@ from longtable.tools.engines.base import (
     check_file,
     collect,
     refusal,
+    required_path,
 )
 from longtable.tools.engines.duckdb_introspection import (
     duckdb_plan,
@@ -68,6 +70,18 @@ class DuckdbEngine:
         self._closed_columns: Mapping[str, frozenset[str]] = {}
         self._closed = False
         self._at_work = 0
+
+    @classmethod
+    def open(
+        cls,
+        location: Location,
+        /,
+        *,
+        limits: QueryLimits,
+        wait_seconds: float,  # noqa: ARG003  # a file opens at once
+    ) -> "DuckdbEngine":
+        """Attach the database file of a location."""
+        return cls.of_file(required_path(location), limits=limits)
 
     @classmethod
     def of_file(cls, path: Path, *, limits: QueryLimits) -> "DuckdbEngine":

@@ -30,6 +30,7 @@ from psycopg import sql as compose
 from longtable.base.errors import (
     QueryRefusedError,
 )
+from longtable.base.url import Location
 from longtable.tools.catalog import Catalog, Reflected, fold, mentions, read_by_views
 from longtable.tools.engines.base import Fetched, QueryLimits, Row, collect, refusal
 from longtable.tools.engines.postgres_errors import ROW_TOO_LARGE, translated
@@ -65,6 +66,13 @@ class PostgresEngine:
     """One database of a server. Each running query has its own connection."""
 
     dialect = "postgres"
+
+    @classmethod
+    def open(
+        cls, location: Location, /, *, limits: QueryLimits, wait_seconds: float
+    ) -> "PostgresEngine":
+        """Connect to the server of a location."""
+        return cls(location.server, limits=limits, wait_seconds=wait_seconds)
 
     def __init__(self, server: str, *, limits: QueryLimits, wait_seconds: float) -> None:
         self._limits = limits

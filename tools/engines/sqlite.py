@@ -20,6 +20,7 @@ from longtable.base.errors import (
     QueryMemoryError,
     ResultTooLargeError,
 )
+from longtable.base.url import Location
 from longtable.tools.catalog import Catalog, Reflected, fold, quoted, read_by_views
 from longtable.tools.engines.base import (
     FailedAtError,
@@ -30,6 +31,7 @@ from longtable.tools.engines.base import (
     collect,
     file_uri,
     refusal,
+    required_path,
 )
 from longtable.tools.engines.sqlite_introspection import (
     aliases,
@@ -88,6 +90,13 @@ class SqliteEngine:
     """
 
     dialect = "sqlite"
+
+    @classmethod
+    def open(
+        cls, location: Location, /, *, limits: QueryLimits, wait_seconds: float
+    ) -> "SqliteEngine":
+        """Open the database file of a location."""
+        return cls(required_path(location), limits=limits, busy_seconds=wait_seconds)
 
     def __init__(self, path: Path, *, limits: QueryLimits, busy_seconds: float) -> None:
         check_file(path, dialect=self.dialect)

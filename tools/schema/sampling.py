@@ -11,6 +11,7 @@ from typing import Protocol
 from longtable.base.errors import DatabaseError, QueryCancelledError, QueryTimeoutError
 from longtable.tools.catalog import Column, Table, quoted
 from longtable.tools.cells import Json, clean, preview_cell
+from longtable.tools.engines.dialects import dialect_of
 from longtable.tools.workers.runner import Cancel
 
 TEXT = re.compile(r"CHAR|CLOB|TEXT|STRING|^$|^ENUM|^JSONB?$|^UUID$", re.IGNORECASE)
@@ -23,10 +24,6 @@ _NO_EQUALITY = re.compile(r"^(JSON$|XML|POINT|LINE|LSEG|BOX|PATH|POLYGON|CIRCLE)
 
 TABLE_SECONDS = 0.5
 SAMPLED_ROWS = 10_000
-WHOLE_ROWS = {"duckdb": 2_000_000}
-"""The most rows of a table that is read as a whole. In the other engines the limit is
-`SAMPLED_ROWS`, because a full scan costs them more.
-"""
 PARTS = 10
 MOST_COLUMNS = 60
 FEW_VALUES = 8
@@ -115,7 +112,7 @@ def value_samples(
     ][:NAME_COLUMNS]
     if not columns:
         return {}
-    text = "VARCHAR" if database.dialect == "duckdb" else "TEXT"
+    text = dialect_of(database.dialect).text_type
     picked = ", ".join(
         f"substr(CAST({quoted(column.name)} AS {text}), 1, {NAME_CHARS + 1})" for column in columns
     )
@@ -148,7 +145,7 @@ def statistics(
     columns = [column for column in table.columns if _comparable(column)][:MOST_COLUMNS]
     if not columns:
         return None
-    whole = rows is not None and rows <= WHOLE_ROWS.get(database.dialect, SAMPLED_ROWS)
+    whole = rows is not None and rows <= (dialect_of(database.dialect).whole_rows or SAMPLED_ROWS)
     for source in [table.sql_name] if whole else _samples(database.dialect, table, columns, rows):
         if budget.left <= 0:
             return None
@@ -193,7 +190,7 @@ def _samples(dialect: str, table: Table, columns: Sequence[Column], rows: int | 
     share = min(100.0, 120.0 * SAMPLED_ROWS / rows) if rows else 1.0
     if table.kind == "view":
         return [first]
-    if dialect == "sqlite":
+    if dialect_of(dialect).row_ids:
         last = f"(SELECT max(rowid) FROM {table.sql_name})"
         parts = [
             f"SELECT * FROM (SELECT {names} FROM {table.sql_name} WHERE rowid > {last} * {part} /"
@@ -201,11 +198,7 @@ def _samples(dialect: str, table: Table, columns: Sequence[Column], rows: int | 
             for part in range(PARTS)
         ]
         return [f"({' UNION ALL '.join(parts)}) AS sampled", first]
-    some = (
-        f"USING SAMPLE {share:.4f} PERCENT (system, 42)"
-        if dialect == "duckdb"
-        else f"TABLESAMPLE SYSTEM ({share:.4f}) REPEATABLE (42)"
-    )
+    some = dialect_of(dialect).sample.format(f"{share:.4f}")
     return [f"(SELECT {names} FROM {table.sql_name} {some}) AS sampled", first]
 
 
@@ -236,7 +229,7 @@ def _few_values(
     ]
     if not places:
         return {}
-    text = "VARCHAR" if database.dialect == "duckdb" else "TEXT"
+    text = dialect_of(database.dialect).text_type
     parts = [
         f"SELECT * FROM (SELECT DISTINCT {place} AS place, CAST({quoted(columns[place].name)} AS"
         f" {text}) FROM {source} WHERE {quoted(columns[place].name)} IS NOT NULL LIMIT"

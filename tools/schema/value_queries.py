@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from longtable.base.errors import QueryFailedError
 from longtable.tools.catalog import Column, Table, each_column, nearest, quoted
 from longtable.tools.database import Database
+from longtable.tools.engines.dialects import dialect_of
 from longtable.tools.schema.sampling import NESTED, NUMBER, TEXT
 from longtable.tools.schema.schema_index import other_numbers
 from longtable.tools.schema.schema_tools import find_table
@@ -61,7 +62,7 @@ def searched_columns(database: Database, table: str, column: str) -> Iterator[tu
 
 def source_sql(dialect: str, table: Table, column: Column) -> str:
     name = quoted(column.name)
-    text = f"CAST({name} AS {'VARCHAR' if dialect == 'duckdb' else 'TEXT'})"
+    text = f"CAST({name} AS {dialect_of(dialect).text_type})"
     return f"(SELECT {text} AS v FROM {table.sql_name} WHERE {name} IS NOT NULL) AS t"
 
 
@@ -94,30 +95,30 @@ def match_query(
                 f" {number} GROUP BY 1 LIMIT {limit}"
             )
             return None if number is None else (sql, [])
+    rules = dialect_of(dialect)
     forms = other_numbers(text)
     marks = (
         [f"${place + 3}::text" for place in range(len(forms))]
-        if dialect == "postgres"
+        if rules.numbered_marks
         else ["?"] * len(forms)
     )
-    fold = "lt_fold" if dialect == "sqlite" else "lower"
+    fold = rules.fold_function
     plural = f"{fold}(v) IN ({', '.join(marks)})" if forms else "FALSE"
-    one, two = ("$1::text", "$2::text") if dialect == "postgres" else ("?", "?")
+    one, two = ("$1::text", "$2::text") if rules.numbered_marks else ("?", "?")
     rank = (
         f"CASE WHEN v = {one} THEN 0 WHEN {fold}(v) = {fold}({one}) THEN 1 WHEN {plural} THEN 2"
         f" ELSE {PARTIAL} END"
     )
     sought = f"%{escaped(text)}%"
-    if dialect != "sqlite":
+    if not rules.folds_ascii_only:
         where = f"v ILIKE {two} ESCAPE '\\'"
     elif text.isascii():
         where = "v LIKE ? ESCAPE '\\'"
     else:
-        # SQLite knows the case of A to Z only.
         where = "instr(lt_fold(v), lt_fold(?)) > 0"
         sought = text
     params = (
-        [text, sought, *forms] if dialect == "postgres" else [text, text, *forms, sought, *forms]
+        [text, sought, *forms] if rules.numbered_marks else [text, text, *forms, sought, *forms]
     )
     picked = (
         f"SELECT v, count(*), {rank}, count(*) OVER () FROM {source_sql(dialect, table, column)} WHERE"

@@ -14,6 +14,7 @@ from itertools import chain
 from sqlglot import exp
 
 from longtable.tools.catalog import Catalog, Expansion, fold
+from longtable.tools.engines.dialects import dialect_of
 from longtable.tools.sql.parsing import RefusedError, statement
 from longtable.tools.sql.scope import child_nodes, cte_of, resolved_table
 
@@ -167,7 +168,7 @@ class _Expander:
         for item in select.expressions:
             added = self._item(item, scope)
             columns += added
-            if self._dialect == "duckdb":  # later items may use its alias
+            if dialect_of(self._dialect).aliases_in_items:
                 for name, references in added:
                     scope.add(name, references)
         for name, references in columns:

@@ -18,6 +18,7 @@ from typing import cast
 
 from sqlglot import exp
 
+from longtable.tools.engines.dialects import dialect_of
 from longtable.tools.sql.parsing import nodes_of
 from longtable.tools.sql.verdict import OVER
 
@@ -59,7 +60,9 @@ def bounded(tree: exp.Expr, dialect: str) -> exp.Expr:
         return tree
     tree = tree.copy()
     for node in [node for node in nodes_of(tree) if isinstance(node, exp.Func)]:
-        if isinstance(node, exp.GenerateSeries) and (dialect == "postgres" or not _streams(node)):
+        if isinstance(node, exp.GenerateSeries) and (
+            dialect_of(dialect).series_are_rows or not _streams(node)
+        ):
             _bound_series(node, dialect)
         elif (
             (count := _count(node)) is not None
@@ -135,7 +138,8 @@ def _size(node: exp.Func, dialect: str) -> float | None:
     """
     if isinstance(node, exp.GenerateSeries):
         # In FROM the rows stream; as a value they are one list.
-        return 1.0 if dialect == "postgres" or _streams(node) else _series(node, steps=_DATE_STEPS)
+        is_rows = dialect_of(dialect).series_are_rows or _streams(node)
+        return 1.0 if is_rows else _series(node, steps=_DATE_STEPS)
     if isinstance(node, exp.Format) or (
         isinstance(node, exp.Anonymous) and node.name.lower() in ("printf", "format")
     ):
@@ -243,7 +247,7 @@ def _bound_series(node: exp.GenerateSeries, dialect: str) -> None:
 def _checked(value: exp.Expr, size: exp.Expr, most: int, dialect: str) -> exp.Case:
     message = f"{OVER} {most}"
     failing: exp.Expr = exp.Anonymous(this="ERROR", expressions=[exp.Literal.string(message)])
-    if dialect == "postgres":
+    if dialect_of(dialect).errors_by_cast:
         # The value stands in the text, or else the cast would fail already when the query is
         # planned.
         text = exp.DPipe(

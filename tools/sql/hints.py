@@ -12,6 +12,7 @@ from sqlglot.errors import SqlglotError
 from longtable.base.errors import DatabaseError, QueryFailedError, QueryRefusedError
 from longtable.tools.catalog import Catalog, each_column, fold, nearest, quoted
 from longtable.tools.cells import clip
+from longtable.tools.engines.dialects import dialect_of
 from longtable.tools.sql.parsing import (
     MAX_WRITTEN_CHARS,
     RefusedError,
@@ -249,7 +250,7 @@ def column_hint(
     used = [table for name in tables if (table := catalog.find(name)) is not None]
     here = [column.name for _, column in each_column(used)]
     here += [alias.alias for alias in statement(sql, dialect).find_all(exp.Alias) if alias.alias]
-    if dialect == "postgres" and (
+    if dialect_of(dialect).exact_names and (
         same := [name for name in here if name.casefold() == unknown.casefold() and name != unknown]
     ):
         return f"a name with capitals needs its quotes: {quoted(same[0])}", (quoted(same[0]),)

@@ -13,16 +13,19 @@ import re
 from collections.abc import Callable, Sequence
 from functools import cache
 from itertools import islice
-from typing import ClassVar
 
 from sqlglot import Token, TokenType, exp
-from sqlglot.dialects.dialect import Dialect
-from sqlglot.dialects.sqlite import SQLite
+from sqlglot.dialects.dialect import Dialect as SqlglotDialect
 from sqlglot.errors import ErrorLevel, ParseError
 from sqlglot.generator import Generator
 from sqlglot.parser import Parser
 from sqlglot.parsers.base import BaseParser
 
+from longtable.tools.engines.dialects import DEFAULT_DIALECT as DEFAULT_DIALECT
+from longtable.tools.engines.dialects import DIALECTS
+from longtable.tools.engines.dialects import DatePart as DatePart
+from longtable.tools.engines.dialects import Dialect as Dialect
+from longtable.tools.engines.dialects import dialect_of as dialect_of
 from longtable.tools.sql.verdict import Place
 
 
@@ -80,13 +83,6 @@ ms.
 """
 _OPENING = {TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE}
 _CLOSING = {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE}
-_OWN_NAMES: dict[str, dict[type[exp.Expr], str]] = {
-    "sqlite": {exp.Chr: "CHAR"},
-    "postgres": {exp.Hex: "TO_HEX"},
-}
-"""The engine's own names of functions that sqlglot would write under a name which the engine does
-not know.
-"""
 _STEPS = "longtable_steps_left"
 _FEWER = "write it with fewer nested brackets"
 
@@ -145,7 +141,8 @@ def _counting(parser: type[Parser]) -> type[BaseParser]:
 
 @cache
 def _counting_generator(generator: type[Generator], dialect: str) -> type[Generator]:
-    spelled = {kind: _spelling(name) for kind, name in _OWN_NAMES.get(dialect, {}).items()}
+    names = dialect_of(dialect).function_names if dialect in DIALECTS else {}
+    spelled = {getattr(exp, kind): _spelling(name) for kind, name in names.items()}
     members = {"TRANSFORMS": {**generator.TRANSFORMS, **spelled}}
     return type(f"Counting{generator.__name__}", (_CountingGenerator, generator), members)
 
@@ -180,7 +177,7 @@ def tokens_of(sql: str, dialect: str, *, most: int = MAX_SQL_CHARS) -> list[Toke
     ):
         raise _too_many_words(sql, over.start())
     try:
-        tokens = Dialect.get_or_raise(dialect).tokenize(sql)
+        tokens = SqlglotDialect.get_or_raise(dialect).tokenize(sql)
     except Exception as error:
         # Sqlglot fails on odd texts in other ways than by its own error, at times by an assertion.
         raise _unreadable(error, dialect) from error
@@ -195,7 +192,7 @@ def statements(sql: str, dialect: str, *, tokens: list[Token] | None = None) -> 
     """
     tokens = tokens_of(sql, dialect) if tokens is None else tokens
     _check_depth(sql, tokens)
-    parsing = Dialect.get_or_raise(dialect)
+    parsing = SqlglotDialect.get_or_raise(dialect)
     parsing.parser_class = _counting(type(parsing).parser_class)
     parsing.settings[_STEPS] = FREE_STEPS + STEPS_PER_TOKEN * len(tokens)
     try:
@@ -224,15 +221,14 @@ def statement(sql: str, dialect: str) -> exp.Expr:
     return trees[0]
 
 
-class _Backticks(SQLite):
-    """SQLite's dialect, but writing names in backticks. SQLite reads a name in double quotes as
-    text if there is no such column.
-    """
-
-    class Tokenizer(SQLite.Tokenizer):
-        """Lists backticks first, because sqlglot writes the first kind of quotes in the list."""
-
-        IDENTIFIERS: ClassVar = ["`", ("[", "]"), '"']
+@cache
+def _with_backticks(dialect: str) -> type[SqlglotDialect]:
+    """Return a dialect that writes names in backticks, as `Dialect.backticks` asks."""
+    base = type(SqlglotDialect.get_or_raise(dialect))
+    # sqlglot writes the first kind of quotes in this list.
+    identifiers: list[str | tuple[str, str]] = ["`", ("[", "]"), '"']
+    tokenizer = type("Tokenizer", (base.tokenizer_class,), {"IDENTIFIERS": identifiers})
+    return type("Backticks", (base,), {"Tokenizer": tokenizer})
 
 
 def written(
@@ -246,11 +242,11 @@ def written(
     """Return the text of a tree, without comments. Raises `RefusedError` if it is too long.
 
     With `exact`, sqlglot's `UnsupportedError` is raised if the dialect cannot express the tree.
-    With `backticks`, SQLite's names are written in backticks. Without `keep`, the tree cannot be
+    With `backticks`, names are written in backticks. Without `keep`, the tree cannot be
     used afterwards, because writing changes it; the copy that `keep` makes takes as long as
     parsing.
     """
-    writing = _Backticks() if backticks else Dialect.get_or_raise(dialect)
+    writing = _with_backticks(dialect)() if backticks else SqlglotDialect.get_or_raise(dialect)
     writing.generator_class = _counting_generator(type(writing).generator_class, dialect)
     writing.settings[_STEPS] = FREE_STEPS + STEPS_PER_NODE * len(nodes_of(tree))
     level = ErrorLevel.RAISE if exact else ErrorLevel.IGNORE

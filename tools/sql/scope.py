@@ -14,6 +14,7 @@ from typing import NamedTuple, cast
 from sqlglot import exp
 
 from longtable.tools.catalog import Catalog, Table, fold
+from longtable.tools.engines.dialects import dialect_of
 from longtable.tools.sql.verdict import without_number
 
 _PLACES = "longtable_places"
@@ -26,7 +27,8 @@ def written_name(identifier: exp.Expr | None, dialect: str) -> str:
     if identifier is None:
         return ""
     name = identifier.name
-    return fold(name) if dialect == "postgres" and not identifier.args.get("quoted") else name
+    is_folded = dialect_of(dialect).exact_names and not identifier.args.get("quoted")
+    return fold(name) if is_folded else name
 
 
 def resolved_table(node: exp.Table, catalog: Catalog, dialect: str) -> Table | None:
@@ -42,7 +44,7 @@ def resolved_table(node: exp.Table, catalog: Catalog, dialect: str) -> Table | N
 def name_key(identifier: exp.Expr | None, dialect: str) -> str:
     """Return the key of a name. Two names mean the same if they have the same key."""
     name = written_name(identifier, dialect)
-    return name if dialect == "postgres" else fold(name)
+    return name if dialect_of(dialect).exact_names else fold(name)
 
 
 def _alias(cte: exp.Expr, dialect: str) -> str:
@@ -87,8 +89,8 @@ def _seen_from_within(
         if cte is inside:
             if _recursive_reference(with_, cte, table, dialect):
                 return cte
-        elif dialect == "sqlite" or (place < (inside.index or 0)):
-            return cte  # SQLite sees later expressions too
+        elif dialect_of(dialect).sees_later_ctes or (place < (inside.index or 0)):
+            return cte
     return None
 
 
@@ -112,7 +114,7 @@ def _recursive_reference(with_: exp.With, cte: exp.Expr, table: exp.Table, diale
     body = cte.this
     if not isinstance(body, exp.SetOperation):
         return False
-    if dialect == "sqlite":
+    if dialect_of(dialect).recurses_without_word:
         spine = []
         part: exp.Expr = body
         while isinstance(part, exp.SetOperation):

@@ -1,5 +1,5 @@
-"""Check the types that a query for PostgreSQL names. A type is refused if reading or writing its
-values may run code.
+"""Check the types and qualified calls of a query, in dialects that let a database define its own. A
+type is refused if reading or writing its values may run code.
 """
 
 from sqlglot import Token, TokenType, exp
@@ -32,12 +32,12 @@ database.
 """
 
 
-def check_postgres(node: exp.Expr, catalog: Catalog) -> None:
-    """Raise `RefusedError` if PostgreSQL, unlike the other engines, would give this node a meaning
-    that is not allowed.
+def check_own_types(node: exp.Expr, catalog: Catalog, dialect: str) -> None:
+    """Raise `RefusedError` if the node names a type, function or operator that somebody defined in
+    the database and that is not allowed.
     """
     if isinstance(node, exp.DataType):
-        _check_type(node, catalog)
+        _check_type(node, catalog, dialect)
     elif isinstance(node, exp.Dot) and isinstance(node.expression, exp.Func):
         # `schema.function(...)` may be a function of anybody's with an innocent name.
         if fold(node.this.name) != "pg_catalog" or isinstance(node.this, exp.Dot):
@@ -82,7 +82,7 @@ def check_tokens(sql: str, tokens: list[Token]) -> None:
             )
 
 
-def _check_type(node: exp.DataType, catalog: Catalog) -> None:
+def _check_type(node: exp.DataType, catalog: Catalog, dialect: str) -> None:
     """Allow only built-in types, enums, domains, and types of known extensions. Raises
     `RefusedError` for any other type, because a cast to the row type of a table would reveal the
     columns of this table.
@@ -93,7 +93,7 @@ def _check_type(node: exp.DataType, catalog: Catalog) -> None:
     name = (
         kind
         if isinstance(kind, str)
-        else written(kind, "postgres")
+        else written(kind, dialect)
         if isinstance(kind, exp.Expr)
         else ""
     ).replace('"', "")

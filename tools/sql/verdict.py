@@ -15,6 +15,7 @@ from longtable.base.errors import (
 )
 from longtable.tools.catalog import fold
 from longtable.tools.cells import without_labels
+from longtable.tools.engines.dialects import dialect_of
 
 MASK = "•••"
 """The text that a model sees in place of a masked value."""
@@ -294,8 +295,8 @@ def reasons(plan: Plan, thresholds: CostThresholds, dialect: str) -> list[Reason
     if plan.cost is not None and plan.cost > thresholds.postgres_cost:
         costs.append(Reason("cost", plan.cost))
     read = sum(scan.rows for scan in plan.scans)
-    most = {"sqlite": thresholds.scan_rows, "duckdb": thresholds.columnar_scan_rows}.get(dialect)
-    if most is not None and read > most:
+    limit = dialect_of(dialect).scan_limit
+    if limit and read > getattr(thresholds, limit):
         costs.append(Reason("scan", read))
     return costs
 

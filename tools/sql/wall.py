@@ -15,6 +15,7 @@ from weakref import ref
 from sqlglot import Token, exp
 
 from longtable.tools.catalog import Catalog, Table, fold, nearest
+from longtable.tools.engines.dialects import dialect_of
 from longtable.tools.sql.allow_lists import (
     QUERIES,
     SCALAR_FUNCTIONS,
@@ -45,7 +46,7 @@ from longtable.tools.sql.parsing import (
     written,
 )
 from longtable.tools.sql.scope import is_cte, resolved_table, written_name
-from longtable.tools.sql.type_names import check_postgres, check_tokens
+from longtable.tools.sql.type_names import check_own_types, check_tokens
 from longtable.tools.sql.verdict import NO_MASKS, Place, Verdict
 
 
@@ -127,20 +128,21 @@ def _decide(sql: str, dialect: str, catalog: Catalog) -> Verdict:
     checked = sql
     try:
         first = _checked(sql, dialect, catalog)
-        counted = first if dialect == "sqlite" else bounded(first, dialect)
+        rules = dialect_of(dialect)
+        counted = bounded(first, dialect) if rules.bounds_growth else first
         narrow = narrowed(counted, resolve, catalog.hidden_columns)
         columns = reads_of(first, resolve)
         early = stops_early(counted)
-        # SQLite's quoted names run in backticks and are shown in double quotes.
-        renamed = dialect == "sqlite" and any(node.args.get("quoted") for node in nodes_of(narrow))
+        # Quoted names may run in backticks; they are shown in double quotes.
+        renamed = rules.backticks and any(node.args.get("quoted") for node in nodes_of(narrow))
         rendered = _render(narrow, dialect, keep=renamed)
-        headings = _headings(narrow) if renamed else ()
+        headings = _headings(narrow, dialect) if renamed else ()
         shown = rendered
         if renamed or narrow is not counted:
             shown = _render(counted, dialect, shown=True, keep=False)
         checked = rendered
         second = _checked(rendered, dialect, catalog, most=MAX_WRITTEN_CHARS)
-        if dialect != "sqlite":
+        if rules.bounds_growth:
             _check_growth(second, dialect)
         tables = {table.name for node in nodes_of(second) if (table := resolve(node))}
         masks = masks_of(second, resolve, dialect) if catalog.has_masks else NO_MASKS
@@ -193,7 +195,7 @@ def own_sql(sql: str, *, dialect: str, catalog: Catalog) -> str:
 def _checked(sql: str, dialect: str, catalog: Catalog, *, most: int = MAX_SQL_CHARS) -> exp.Expr:
     tokens = tokens_of(sql, dialect, most=most)
     tree = _parse(sql, dialect, tokens)
-    if dialect == "postgres":
+    if dialect_of(dialect).checks_types:
         check_tokens(sql, tokens)
     if not isinstance(tree, QUERIES):
         hint = (
@@ -205,8 +207,8 @@ def _checked(sql: str, dialect: str, catalog: Catalog, *, most: int = MAX_SQL_CH
     check_expansion(tree, dialect, catalog)
     for node in nodes_of(tree):
         _check_node(node, sql, dialect, catalog)
-        if dialect == "postgres":
-            check_postgres(node, catalog)
+        if dialect_of(dialect).checks_types:
+            check_own_types(node, catalog, dialect)
     return tree
 
 
@@ -227,7 +229,7 @@ def _parse(sql: str, dialect: str, tokens: list[Token] | None = None) -> exp.Exp
 
 def _render(tree: exp.Expr, dialect: str, *, shown: bool = False, keep: bool = True) -> str:
     try:
-        backticks = dialect == "sqlite" and not shown
+        backticks = dialect_of(dialect).backticks and not shown
         return written(tree, dialect, exact=True, backticks=backticks, keep=keep)
     except (RecursionError, RefusedError):
         raise
@@ -240,10 +242,10 @@ def _render(tree: exp.Expr, dialect: str, *, shown: bool = False, keep: bool = T
         ) from error
 
 
-def _headings(tree: exp.Expr) -> tuple[tuple[str, str], ...]:
+def _headings(tree: exp.Expr, dialect: str) -> tuple[tuple[str, str], ...]:
     items = chain.from_iterable(select.expressions for select in tree.find_all(exp.Select))
     unnamed = [item for item in items if not isinstance(item, exp.Alias | exp.Column)]
-    texts = [(_render(item, "sqlite"), _render(item, "sqlite", shown=True)) for item in unnamed]
+    texts = [(_render(item, dialect), _render(item, dialect, shown=True)) for item in unnamed]
     return tuple(dict(texts).items())
 
 
@@ -268,7 +270,7 @@ def _check_node(node: exp.Expr, sql: str, dialect: str, catalog: Catalog) -> Non
         )
     if (
         catalog.types_list_hidden_values
-        and dialect == "duckdb"
+        and dialect_of(dialect).named_types
         and isinstance(node, exp.DataType)
         and node.this == exp.DataType.Type.USERDEFINED
     ):
@@ -277,8 +279,9 @@ def _check_node(node: exp.Expr, sql: str, dialect: str, catalog: Catalog) -> Non
             " denied column"
         )
         raise RefusedError("type", reason, "cast to a built-in type, such as VARCHAR", node=node)
-    if dialect == "sqlite" and isinstance(node, exp.In) and node.args.get("field") is not None:
-        # SQLite reads `IN name` as a table, the tree has it as a column.
+    is_name = isinstance(node, exp.In) and node.args.get("field") is not None
+    if is_name and dialect_of(dialect).reads_in_name:
+        # The engine reads `IN name` as a table, the tree has it as a column.
         raise RefusedError(
             "construct",
             "a table after IN must be read by a SELECT",
@@ -346,11 +349,11 @@ def _check_table(node: exp.Table, dialect: str, catalog: Catalog) -> None:
     name = node.name
     close = catalog.nearest_tables(name)
     folded = fold(name)
-    exact = written_name(node.this, "postgres")
+    exact = written_name(node.this, dialect)
     others = (
         one for one in catalog.tables if fold(one.bare_name) == folded and one.bare_name != exact
     )
-    if dialect == "postgres" and (same := next(others, None)) is not None:
+    if dialect_of(dialect).exact_names and (same := next(others, None)) is not None:
         hint = f"a name with capitals needs its quotes: {same.sql_name}"
         raise RefusedError(
             "table",
@@ -410,7 +413,7 @@ def _written_name(node: exp.Func, sql: str) -> str:
 
 def _check_growth(tree: exp.Expr, dialect: str) -> None:
     size = growth(tree, dialect)
-    rows = longest_series(tree) if dialect == "postgres" else 1.0
+    rows = longest_series(tree) if dialect_of(dialect).series_are_rows else 1.0
     if size is None or rows is None:
         raise RefusedError(
             "growth",

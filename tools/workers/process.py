@@ -122,12 +122,13 @@ def run_over_handles(
     """
     # Here, not above: until a starting process has read its opening, nothing ends it with its
     # caller.
+    from longtable.tools.engines.dialects import RESULTS
     from longtable.tools.engines.duckdb import session_over_files
     from longtable.tools.sql.hints import explained
     from longtable.tools.sql.wall import check
 
     started = time.monotonic()
-    verdict = check(sql, dialect="duckdb", catalog=catalog)
+    verdict = check(sql, dialect=RESULTS.name, catalog=catalog)
     try:
         verdict.raise_if_refused()
     except UnknownTableError as error:
@@ -150,7 +151,7 @@ def run_over_handles(
         fetched = runner.run(work, seconds=limits.seconds, cancel=cancel)
     except QueryFailedError as error:
         raise explained(
-            error, sql=sql, verdict=verdict, dialect="duckdb", catalog=catalog
+            error, sql=sql, verdict=verdict, dialect=RESULTS.name, catalog=catalog
         ) from error
     return QueryResult(
         sql=verdict.sql,

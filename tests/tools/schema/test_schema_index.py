@@ -5,6 +5,7 @@ pen; on real files and a real server.
 import json
 import sqlite3
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,8 @@ import pytest
 from longtable.base.errors import QueryCancelledError, QueryFailedError
 from longtable.tools.cells import dumps
 from longtable.tools.database import Cancel, Database, TablePolicy
+from longtable.tools.engines import dialects
 from longtable.tools.schema import catalog_facts as knowledge
-from longtable.tools.schema import sampling
 from longtable.tools.schema.schema_index import other_numbers, terms
 from longtable.tools.schema.schema_tools import describe_tables, find_columns, list_tables
 from longtable.tools.schema.values import find_values
@@ -272,7 +273,7 @@ def test_statistics_tell_ranges_nulls_and_few_values(shop: Database) -> None:
 def test_a_large_table_is_sampled_all_over_and_says_so(
     dialect: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(sampling.WHOLE_ROWS, "duckdb", 10_000)
+    monkeypatch.setitem(dialects.DIALECTS, "duckdb", replace(dialects.DUCKDB, whole_rows=10_000))
     series = {
         "sqlite": (
             "WITH RECURSIVE t(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM t WHERE x < 60000) INSERT"

@@ -9,6 +9,7 @@ from itertools import chain
 from sqlglot import exp
 
 from longtable.tools.catalog import Table, fold
+from longtable.tools.engines.dialects import dialect_of
 from longtable.tools.sql.parsing import RefusedError
 from longtable.tools.sql.scope import (
     Columns,
@@ -52,7 +53,7 @@ class MaskedNames:
         self._masked_names: set[str | None] = set()
         for table in tables.values():
             self._remember(self._columns(table))
-            if dialect == "sqlite" and any(
+            if dialect_of(dialect).row_ids and any(
                 column.masked and column.name in table.primary_key for column in table.columns
             ):
                 self._masked_names.update(ROW_IDS)
@@ -64,8 +65,8 @@ class MaskedNames:
         self._masked_names.update(name for name, value in columns if name and value.masked)
 
     def _columns(self, table: Table) -> Columns:
-        exact = self._dialect == "postgres"
-        untyped = "?" if self._dialect == "sqlite" else ""
+        exact = dialect_of(self._dialect).exact_names
+        untyped = "" if dialect_of(self._dialect).declared_types else "?"
         return [
             (
                 column.name if exact else fold(column.name),
@@ -88,7 +89,7 @@ class MaskedNames:
             return Value(masked=True)  # a field of a masked value
         if (
             not values
-            and self._dialect == "postgres"
+            and dialect_of(self._dialect).field_calls
             and any(source.has_masks for source in sources)
         ):
             # `t.text` is `CAST(t AS text)` there, and `t.to_json` is `to_json(t)`.
@@ -117,7 +118,7 @@ class MaskedNames:
         fails at the first text that is not a number, which would reveal something about the values.
         """
         return (
-            self._dialect != "duckdb"
+            dialect_of(self._dialect).text_compared_with_number
             or "NULL" in (one, other)
             or bool(_TEXT.search(one)) == bool(_TEXT.search(other))
         )

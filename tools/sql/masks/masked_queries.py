@@ -4,6 +4,7 @@ with the names that it knows.
 
 from sqlglot import exp
 
+from longtable.tools.engines.dialects import dialect_of
 from longtable.tools.sql.masks.masked_items import MaskedItems
 from longtable.tools.sql.masks.masked_names import refused
 from longtable.tools.sql.parsing import RefusedError
@@ -166,7 +167,7 @@ class MaskedQueries(MaskedItems):
             self._check_joined(left, right, join)
         common = [(name, value) for name, value in scope.star if name in using]
         rest = [(name, value) for name, value in star if name not in using]
-        if self._dialect == "postgres" and common:
+        if dialect_of(self._dialect).using_first and common:
             scope.star = [*common, *[column for column in scope.star if column[0] not in using]]
         scope.star = scope.star + (
             [] if str(join.args.get("kind") or "").upper() in ("SEMI", "ANTI") else rest

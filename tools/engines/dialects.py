@@ -1,0 +1,185 @@
+"""What differs between the dialects of SQL, one record for each.
+
+Wall, scope, growth, masking, samples, values, hints and the analyst's writer ask these records, and
+name no engine. A record names what is so in the dialect, not which engine it belongs to.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+ScanLimit = Literal["", "scan_rows", "columnar_scan_rows"]
+"""The field of `CostThresholds` that limits the rows of a scan, "" if the engine tells a cost."""
+DatePart = Literal["year", "month_of_year", "quarter", "hour", "weekday", "month", "day"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dialect:
+    """One dialect. Its `name` is also sqlglot's name of it."""
+
+    name: str
+    title: str
+    """The name of the engine for people."""
+    engine: str
+    """The engine's class, as `module:name`. It is imported when a database is opened."""
+    extra: str = ""
+    """The extra that the engine's driver needs, "" for none."""
+
+    # Names
+    exact_names: bool = False
+    """Names in quotes are taken as they are, others are folded to lower case. Otherwise case does
+    not matter in either.
+    """
+    backticks: bool = False
+    """What runs has its names in backticks, because the engine reads an unknown name in double
+    quotes as text.
+    """
+    names_may_be_text: bool = False
+    """An unknown name in double quotes is text."""
+    row_ids: bool = False
+    """Each table has a number of its rows, which is its integer primary key if it has one."""
+    field_calls: bool = False
+    """`t.text` casts the row t to text, and `t.to_json` calls the function."""
+
+    # Queries
+    sees_later_ctes: bool = False
+    """A CTE sees those after it in the same WITH."""
+    recurses_without_word: bool = False
+    """A CTE may read itself without RECURSIVE, in each part of a union but its first."""
+    aliases_in_items: bool = False
+    """An item of a SELECT list may use the alias of an earlier one."""
+    using_first: bool = False
+    """The columns of USING come first in `*`."""
+    reads_in_name: bool = False
+    """`IN name` reads a table of this name."""
+
+    # Types
+    named_types: bool = False
+    """Casts may name a type of the database, and its error text lists the type's values."""
+    declared_types: bool = True
+    """A column's type says what its values are."""
+    text_compared_with_number: bool = True
+    """Text compared with a number is not cast, so no text makes the query fail."""
+    text_type: str = "TEXT"
+    checks_types: bool = False
+    """Casts and tokens need checks of their own: see `type_names`."""
+
+    # Growth and cost
+    bounds_growth: bool = True
+    """Functions may make one value as large as memory, so a text is checked for it."""
+    series_are_rows: bool = False
+    """generate_series streams rows wherever it stands."""
+    errors_by_cast: bool = False
+    """There is no function that raises an error, but a cast of text to a number does."""
+    scan_limit: ScanLimit = ""
+    whole_rows: int = 0
+    """A table of so many rows is read whole for its samples, 0 for the usual number."""
+
+    # Texts
+    function_names: Mapping[str, str] = field(default_factory=dict)
+    """The dialect's own names of functions, by sqlglot's class, where sqlglot would write another
+    name that the engine does not know.
+    """
+    fold_function: str = "lower"
+    """The function that disregards case."""
+    like: str = "ILIKE"
+    """The operator for patterns that disregards case."""
+    folds_ascii_only: bool = False
+    """Patterns disregard the case of A to Z only."""
+    numbered_marks: bool = False
+    """Parameters are $1, $2; otherwise each is ?."""
+    sample: str = ""
+    """The clause that samples a share of a table's rows, with {} for the percentage. "" if a table
+    has none.
+    """
+    nulls_first_ascending: bool = False
+    nulls_first_descending: bool = False
+    """Whether NULL comes first without NULLS LAST."""
+    date_parts: Mapping[DatePart, str]
+    """SQL that computes each part of a date, with {} for the date."""
+
+
+def _parts_by_date_part(month: str) -> dict[DatePart, str]:
+    names: dict[DatePart, str] = {
+        "year": "year",
+        "month_of_year": "month",
+        "quarter": "quarter",
+        "hour": "hour",
+        "weekday": "dow",
+    }
+    parts: dict[DatePart, str] = {}
+    for part, name in names.items():
+        parts[part] = f"DATE_PART('{name}', CAST({{}} AS TIMESTAMP))"
+    return {**parts, "month": month, "day": "CAST({} AS DATE)"}
+
+
+_MONTH = "CAST(STRFTIME('%m', {}) AS INTEGER)"
+
+SQLITE = Dialect(
+    name="sqlite",
+    title="SQLite",
+    engine="longtable.tools.engines.sqlite:SqliteEngine",
+    backticks=True,
+    names_may_be_text=True,
+    row_ids=True,
+    sees_later_ctes=True,
+    recurses_without_word=True,
+    reads_in_name=True,
+    declared_types=False,
+    bounds_growth=False,
+    scan_limit="scan_rows",
+    function_names={"Chr": "CHAR"},
+    fold_function="lt_fold",
+    like="LIKE",
+    folds_ascii_only=True,
+    nulls_first_ascending=True,
+    date_parts={
+        "year": "CAST(STRFTIME('%Y', {}) AS INTEGER)",
+        "month_of_year": _MONTH,
+        "hour": "CAST(STRFTIME('%H', {}) AS INTEGER)",
+        "weekday": "CAST(STRFTIME('%w', {}) AS INTEGER)",
+        "month": "STRFTIME('%Y-%m', {})",
+        "day": "STRFTIME('%Y-%m-%d', {})",
+        "quarter": f"CAST(CAST(({_MONTH} + 2) AS REAL) / 3 AS INTEGER)",
+    },
+)
+DUCKDB = Dialect(
+    name="duckdb",
+    title="DuckDB",
+    engine="longtable.tools.engines.duckdb:DuckdbEngine",
+    aliases_in_items=True,
+    named_types=True,
+    text_compared_with_number=False,
+    text_type="VARCHAR",
+    scan_limit="columnar_scan_rows",
+    whole_rows=2_000_000,
+    sample="USING SAMPLE {} PERCENT (system, 42)",
+    date_parts=_parts_by_date_part("STRFTIME(CAST({} AS TIMESTAMP), '%Y-%m')"),
+)
+POSTGRES = Dialect(
+    name="postgres",
+    title="PostgreSQL",
+    engine="longtable.tools.engines.postgres:PostgresEngine",
+    extra="postgres",
+    exact_names=True,
+    field_calls=True,
+    using_first=True,
+    checks_types=True,
+    series_are_rows=True,
+    errors_by_cast=True,
+    function_names={"Hex": "TO_HEX"},
+    numbered_marks=True,
+    sample="TABLESAMPLE SYSTEM ({}) REPEATABLE (42)",
+    nulls_first_descending=True,
+    date_parts=_parts_by_date_part("TO_CHAR(CAST({} AS TIMESTAMP), 'YYYY-MM')"),
+)
+DIALECTS: dict[str, Dialect] = {each.name: each for each in (SQLITE, DUCKDB, POSTGRES)}
+RESULTS = DUCKDB
+"""The dialect of queries over kept results."""
+DEFAULT_DIALECT = SQLITE.name
+"""The dialect that a text is read in if nothing tells its dialect."""
+
+
+def dialect_of(name: str) -> Dialect:
+    """Return the record of a dialect. Raises `KeyError` for an unknown name."""
+    return DIALECTS[name]
