@@ -1,4 +1,4 @@
-"""Run the honest queries of `blind/honest` through the walls: `python -m evals.honest [ENGINE ...]`.
+"""Run the honest queries of `blind/honest` through the walls: `python -m evals.honest [ENGINE]`.
 
 Each query is what a working analyst would write over Chinook, in the engine's own style, and ran on
 the engine itself. What the walls refuse is listed with the reason. Chinook is read from
@@ -109,13 +109,15 @@ MAKERS: dict[str, Callable[[Path, Path], str]] = {
 
 def refused(engine: str, data: Path) -> Iterator[tuple[Honest, str]]:
     """Yield each query that did not run, with the reason."""
-    with tempfile.TemporaryDirectory() as folder:
-        with Database.open(MAKERS[engine](data, Path(folder))) as database:
-            for query in queries(engine):
-                try:
-                    database.run(query.sql)
-                except LongtableError as error:
-                    yield query, str(error)
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        Database.open(MAKERS[engine](data, Path(folder))) as database,
+    ):
+        for query in queries(engine):
+            try:
+                database.run(query.sql)
+            except LongtableError as error:
+                yield query, str(error)
 
 
 def main() -> None:
