@@ -24,6 +24,7 @@ from longtable.tools.sql.allow_lists import (
     allowed_node,
 )
 from longtable.tools.sql.expansion import check_expansion
+from longtable.tools.sql.forms.whole_statements import as_select
 from longtable.tools.sql.growth import (
     MAX_GROWTH,
     MAX_SERIES,
@@ -127,7 +128,9 @@ def _decide(sql: str, dialect: str, catalog: Catalog) -> Verdict:
 
     checked = sql
     try:
-        first = _checked(sql, dialect, catalog)
+        checked = as_select(sql, dialect, catalog)
+        most = MAX_SQL_CHARS if checked is sql else MAX_WRITTEN_CHARS
+        first = _checked(checked, dialect, catalog, most=most)
         rules = dialect_of(dialect)
         counted = bounded(first, dialect) if rules.bounds_growth else first
         narrow = narrowed(counted, resolve, catalog.hidden_columns)
@@ -195,6 +198,7 @@ def own_sql(sql: str, *, dialect: str, catalog: Catalog) -> str:
 def _checked(sql: str, dialect: str, catalog: Catalog, *, most: int = MAX_SQL_CHARS) -> exp.Expr:
     tokens = tokens_of(sql, dialect, most=most)
     tree = _parse(sql, dialect, tokens)
+    _drop_index_hints(tree, sql)
     if dialect_of(dialect).checks_types:
         check_tokens(sql, tokens)
     if not isinstance(tree, QUERIES):
@@ -225,6 +229,17 @@ def _parse(sql: str, dialect: str, tokens: list[Token] | None = None) -> exp.Exp
             place=place,
         )
     return trees[0]
+
+
+_INDEX_HINT = re.compile(r"\bINDEX(?:ED)?\b", re.IGNORECASE)
+
+
+def _drop_index_hints(tree: exp.Expr, sql: str) -> None:
+    """Leave out hints such as INDEXED BY, which name no table and change no row."""
+    if _INDEX_HINT.search(sql):
+        for table in tree.find_all(exp.Table):
+            table.set("indexed", None)
+            table.set("hints", None)
 
 
 def _render(tree: exp.Expr, dialect: str, *, shown: bool = False, keep: bool = True) -> str:

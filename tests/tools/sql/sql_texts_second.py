@@ -41,7 +41,6 @@ REFUSE = {
         "INSTALL httpfs",
         "EXPORT DATABASE 'x'",
         "IMPORT DATABASE 'x'",
-        "SHOW TABLES",
         "SELECT 1 FOR UPDATE",
         "SELECT * FROM people FOR SHARE",
         "SELECT name FROM people;\n\n-- and now\nDROP TABLE people",
@@ -79,6 +78,7 @@ REFUSE = {
         "SELECT * FROM information_schema.columns WHERE table_name = 'vault'",
     ],
     "sqlite": [
+        "SHOW TABLES",
         "SELECT * FROM pragma_table_xinfo('staff')",
         "SELECT * FROM json_each((SELECT group_concat(secret) FROM vault))",
         "SELECT * FROM main.sqlite_master",
@@ -87,7 +87,6 @@ REFUSE = {
         "SELECT sqlite_source_id()",
         "SELECT writefile('x', zeroblob(9))",
         "SELECT fts5(NULL)",
-        "SELECT name FROM people INDEXED BY sqlite_autoindex_vault_1",
         "PRAGMA main.page_count",
         "ATTACH ':memory:' AS m",
         "SELECT * FROM generate_series(1, 5)",
@@ -134,6 +133,7 @@ REFUSE = {
         "FORCE CHECKPOINT",
     ],
     "postgres": [
+        "SHOW TABLES",
         "TABLE vault ORDER BY 1",
         "WITH v AS (SELECT * FROM vault), vault AS (SELECT 1 AS n) SELECT * FROM v",
         "SELECT * FROM public.vault",
@@ -530,6 +530,7 @@ RUN = {
         "SELECT coalesce(city, 'unknown') AS town FROM people UNION SELECT city FROM staff",
     ],
     "sqlite": [
+        "SELECT name FROM people INDEXED BY sqlite_autoindex_vault_1",
         "SELECT strftime('%Y', created) AS year FROM audit",
         # SQLite sees later expressions, too
         "WITH v AS (SELECT * FROM vault), vault AS (SELECT 1 AS n) SELECT * FROM v",
@@ -538,6 +539,10 @@ RUN = {
         "SELECT total(n), iif(1, 2, 3) FROM numbers",
     ],
     "duckdb": [
+        "SHOW TABLES",
+        "SUMMARIZE people",
+        "DESCRIBE people",
+        "DESCRIBE SELECT name FROM people",
         "SELECT date_trunc('month', created) FROM audit",
         "SELECT list(name ORDER BY name) FROM people",
         "SELECT * EXCLUDE (salary) FROM people",

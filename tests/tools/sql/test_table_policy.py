@@ -179,7 +179,6 @@ def test_a_pivot_is_refused_with_the_form_that_works(kept: dict[str, Database]) 
     for sql in (
         "PIVOT badge ON colour USING count(*)",
         "SELECT * FROM (PIVOT badge ON colour USING count(*)) AS p",
-        "UNPIVOT pay ON staff_id",
     ):
         with pytest.raises(QueryRefusedError) as caught:
             kept["duckdb"].run(sql)
@@ -189,6 +188,7 @@ def test_a_pivot_is_refused_with_the_form_that_works(kept: dict[str, Database]) 
     for sql in (
         "SELECT * FROM (PIVOT badge ON colour IN ('red', 'blue') USING sum(staff_id)) AS p",
         "SELECT * FROM (UNPIVOT pay ON staff_id) AS p",
+        "UNPIVOT pay ON staff_id",
     ):
         assert kept["duckdb"].run(sql).rows
     with pytest.raises(QueryRefusedError, match="a masked column cannot be pivoted"):

@@ -1,0 +1,1 @@
+"""Write statements that only read, and are no SELECT, as a SELECT."""
