@@ -22,6 +22,8 @@ from longtable.base.concurrency import in_thread
 from longtable.base.errors import LongtableError, ThreadNotFoundError
 from longtable.base.events import Event
 from longtable.graph.conversation import Conversation
+from longtable.graph.transcripts import index_entry
+from longtable.store.records.thread_index import title_of
 
 MOST_FIELDS = 200
 MOST_FIELD_BYTES = 2_000_000
@@ -82,6 +84,13 @@ def address_of(thread_id: str) -> str:
 def turn_article(request: PageRequest, turn: ShownTurn) -> str:
     """Return a whole turn: the question, the answer, and what can be done with it."""
     return page_html("turn.html", request, turn=turn, thread_id=request.thread_id)
+
+
+def title_of_thread(request: PageRequest, live: LiveTurn | None) -> str:
+    """Return the title of a thread; until it is stored, that of the question."""
+    entry = index_entry(request.site.threads(), request.thread_id)
+    title = str(entry.get("title") or "")
+    return title or title_of(live.question if live is not None else "")
 
 
 def toast(key: str, language: str, *, status: int = 200, **values: object) -> HTMLResponse:

@@ -8,6 +8,7 @@ from starlette.datastructures import FormData
 from starlette.requests import Request
 
 from longtable.app.pages.part_html import TurnPlace
+from longtable.app.pages.turn_feed import TurnFeed
 from longtable.app.pages.turn_html import body_html
 from longtable.app.pages.uploads import Uploads
 from longtable.app.session import Session
@@ -35,6 +36,8 @@ class LiveTurn:
     """Id of the question's message."""
     question: str
     before: Sequence[Event] = ()
+    feeds: dict[str, TurnFeed] = field(default_factory=dict)
+    """What its pages are sent, by language."""
 
 
 @dataclass

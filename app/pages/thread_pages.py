@@ -13,13 +13,13 @@ from longtable.app.pages.page_routes import (
     page_response,
     redirect,
     said,
+    title_of_thread,
     toast,
     turn_article,
 )
 from longtable.app.pages.page_site import PageRequest, ShownTurn, turns_page
 from longtable.app.pages.page_words import page_word
 from longtable.app.pages.turn_html import partial_html
-from longtable.app.pages.turn_pages import title_of_thread
 from longtable.app.server.requests import file_headers
 from longtable.app.server.thread_routes import FORMS
 from longtable.app.settings.run_settings import check_thread_id, new_thread_id

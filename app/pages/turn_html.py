@@ -2,14 +2,14 @@
 
 A turn's body is a list of parts in the order in which they came. `TurnPainter` turns each event
 into changes of parts: a part is added, text is appended to a part, or a part is replaced. A page
-that follows a running turn is sent these changes (`sse_message`). `body_html` makes the changes
+that follows a running turn is sent these changes (`changes_html`). `TurnBody` makes the changes
 itself, so that a turn looks the same after a reload. No text of a model or of data becomes HTML by
 itself.
 """
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from html import escape
 from typing import Any, Literal, cast
 
@@ -231,24 +231,77 @@ def _question_text(value: object) -> str:
     return str(value)
 
 
+@dataclass
+class _BodyPart:
+    """A part of a body, with the numbers of the events that made it."""
+
+    html: str
+    added: int
+    replaced: int
+    pieces: list[tuple[int, str]] = field(default_factory=list)
+    """What was appended since it was added or replaced."""
+
+    def change_after(self, part_id: str, number: int) -> Change | None:
+        """Return the change that brings the part from an event to the newest, None if it has not
+        changed.
+        """
+        if self.added > number:
+            return Change("add", part_id, self.html)
+        if self.replaced > number:
+            return Change("replace", part_id, self.html)
+        text = "".join(piece for place, piece in self.pieces if place > number)
+        return Change("append", part_id, text) if text else None
+
+
+class TurnBody:
+    """The body of a turn, made of its events one by one. Events may be numbered from 1."""
+
+    def __init__(self, place: TurnPlace) -> None:
+        self._painter = TurnPainter(place)
+        self._parts: dict[str, _BodyPart] = {}
+
+    def take(self, event: Event, number: int = 1) -> None:
+        """Make the changes of an event."""
+        for change in self._painter.take(event):
+            self.make(change, number)
+
+    def make(self, change: Change, number: int) -> None:
+        """Make one change."""
+        part = self._parts.get(change.id)
+        if part is None:
+            self._parts[change.id] = _BodyPart(change.html, number, number)
+        elif change.kind == "append":
+            part.html = f"{part.html.removesuffix(TAIL)}{change.html}{TAIL}"
+            part.pieces.append((number, change.html))
+        else:
+            part.html = change.html
+            part.replaced = number
+            part.pieces.clear()
+
+    @property
+    def html(self) -> str:
+        """Return the body as it is now."""
+        return "".join(part.html for part in self._parts.values())
+
+    def changes_after(self, number: int) -> list[Change]:
+        """Return the changes that bring a body from an event to the newest, at most one a part: a
+        page makes them in any order.
+        """
+        changes = (part.change_after(name, number) for name, part in self._parts.items())
+        return [change for change in changes if change is not None]
+
+
 def body_html(events: Iterable[Event], place: TurnPlace) -> str:
     """Return the body of a turn with these events."""
-    painter = TurnPainter(place)
-    parts: dict[str, str] = {}
+    body = TurnBody(place)
     for event in events:
-        for change in painter.take(event):
-            appends = change.kind == "append"
-            before = parts[change.id].removesuffix(TAIL) if appends else ""
-            parts[change.id] = f"{before}{change.html}{TAIL if appends else ''}"
-    return "".join(parts.values())
+        body.take(event)
+    return body.html
 
 
-def sse_message(changes: Iterable[Change], place: TurnPlace, number: int) -> str:
-    """Return a message of server-sent events that makes these changes in a page. `number` is that
-    of the turn's event. Return "" if there are no changes.
-    """
-    partials = [_partial(change, place) for change in changes]
-    return sse_data("".join(partials), number) if partials else ""
+def changes_html(changes: Iterable[Change], place: TurnPlace) -> str:
+    """Return the HTML that makes these changes in a page, "" if there are none."""
+    return "".join(_partial(change, place) for change in changes)
 
 
 def _partial(change: Change, place: TurnPlace) -> str:
@@ -262,8 +315,8 @@ def partial_html(target: str, swap: str, html: str) -> str:
     return f'<hx-partial hx-target="#{target}" hx-swap="{swap}">{html}</hx-partial>'
 
 
-def sse_data(html: str, number: int, event: str = "") -> str:
+def sse_data(html: str, id: str, event: str = "") -> str:
     """Return one message of server-sent events."""
     lines = re.split(r"\r\n|\r|\n", html)
     name = f"event: {event}\n" if event else ""
-    return f"id: {number}\n{name}" + "".join(f"data: {line}\n" for line in lines) + "\n"
+    return f"id: {id}\n{name}" + "".join(f"data: {line}\n" for line in lines) + "\n"

@@ -1,53 +1,27 @@
-"""What a person does in a turn: ask, follow, stop, try again, edit, decide, rate and keep."""
+"""What a person does in a turn: ask, stop, try again, edit, decide, rate and keep."""
 
 import uuid
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from markupsafe import escape
-from starlette.requests import Request
-from starlette.responses import HTMLResponse, Response, StreamingResponse
+from starlette.responses import HTMLResponse, Response
 
 from longtable.app.pages.page_routes import (
     Begin,
     Stop,
-    page_html,
     page_response,
     said,
     toast,
     turn_article,
 )
-from longtable.app.pages.page_site import (
-    LiveTurn,
-    PageRequest,
-    Site,
-    key_of,
-    shown_turn,
-    turns_page,
-    unfinished,
-)
-from longtable.app.pages.page_words import browser_language, page_word
-from longtable.app.pages.part_html import Part, TurnPlace
-from longtable.app.pages.part_html import part as template_part
-from longtable.app.pages.turn_html import (
-    TurnPainter,
-    body_html,
-    partial_html,
-    sse_data,
-    sse_message,
-)
+from longtable.app.pages.page_site import PageRequest, shown_turn, unfinished
+from longtable.app.pages.page_words import page_word
 from longtable.app.settings.run_settings import check_text, check_thread_id
-from longtable.base.concurrency import in_thread
 from longtable.base.errors import ThreadNotFoundError, UnknownTurnError
 from longtable.graph.conversation import Conversation
 from longtable.graph.ratings import Score
-from longtable.graph.transcripts import index_entry
 from longtable.memory.messages.marks import turn_number
-from longtable.store.records.thread_index import title_of
-
-DONE = "done"
-"""Event of the stream after which a page stops following it."""
 
 
 def ask(request: PageRequest) -> Begin | Response:
@@ -207,78 +181,3 @@ def keep(request: PageRequest) -> Response:
         by=request.owner or "",
     )
     return said(page_word("kept", request.language, name=query.name or query.question))
-
-
-# -- following a turn ------------------------------------------------------------------------------
-
-
-async def follow(http: Request) -> Response:
-    """Send what happens in the turn of a thread, from its first event on, as server-sent events."""
-    site: Site = http.app.state.site
-    thread_id = str(http.path_params["thread_id"])
-    language = browser_language(http)
-    live = site.live.get(thread_id)
-    is_again = bool(http.headers.get("last-event-id"))
-    if live is None or live.owner != http.state.owner:
-        live = None
-    page = PageRequest(http, site, http.state.owner, language, await http.form())
-    stream = _messages(page, live, is_again)
-    return StreamingResponse(stream, media_type="text/event-stream")
-
-
-async def _messages(
-    request: PageRequest, live: LiveTurn | None, is_again: bool
-) -> AsyncGenerator[str, None]:
-    """Yield the messages of one follower. If nothing of the turn is in memory any more, as after a
-    restart, they are the whole turn as it is stored.
-    """
-    thread_id = request.thread_id
-    number = 0
-    ending = ""
-    key = key_of(live.id) if live is not None else ""
-    place = TurnPlace(thread_id, key, request.language)
-    painter = TurnPainter(place)
-    if live is not None:
-        if is_again:
-            before = body_html(live.before, TurnPlace(thread_id, f"{key}b", request.language))
-            yield sse_data(partial_html(f"body-{key}", "innerHTML", before), 0)
-        async for number, event in request.site.running.follow(thread_id):
-            ending = event["type"]
-            message = sse_message(painter.take(event), place, number)
-            if message:
-                yield message
-    if live is None or not number:
-        yield sse_data(await in_thread(_stored_turn, request), 1)
-    elif ending not in ("answer", "failed"):
-        part = template_part("interrupted", Part(place, f"{key}-end"))
-        yield sse_data(partial_html(f"body-{key}", "beforeend", part), number + 1)
-    over = partial_html("stop", "innerHTML", "")
-    if live is not None:
-        button = page_html("edit_button.html", request, thread_id=thread_id)
-        over += partial_html(f"tools-{key}", "innerHTML", button)
-    title = await in_thread(title_of_thread, request, live)
-    over += partial_html("title", "innerHTML", escape(title))
-    yield sse_data(over, number + 1)
-    yield sse_data(DONE, number + 2, DONE)
-
-
-def _stored_turn(request: PageRequest) -> str:
-    """Return the newest turn of a thread, in the place of the one that a page follows. Return "" if
-    there is none.
-    """
-    shown: Sequence[Any] = ()
-    try:
-        shown, _ = turns_page(request)
-    except ThreadNotFoundError:
-        return ""
-    if not shown:
-        return ""
-    article = turn_article(request, shown[-1])
-    return partial_html(f"turn-{shown[-1].key}", "outerHTML", article)
-
-
-def title_of_thread(request: PageRequest, live: LiveTurn | None) -> str:
-    """Return the title of a thread; until it is stored, that of the question."""
-    entry = index_entry(request.site.threads(), request.thread_id)
-    title = str(entry.get("title") or "")
-    return title or title_of(live.question if live is not None else "")

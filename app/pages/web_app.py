@@ -10,7 +10,7 @@ from starlette.middleware import Middleware
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from longtable.app.pages import result_pages, thread_pages, turn_pages
+from longtable.app.pages import result_pages, thread_pages, turn_pages, turn_stream
 from longtable.app.pages.page_guard import GuardRules, PageGuard
 from longtable.app.pages.page_routes import Handler, http_error, routed
 from longtable.app.pages.page_site import Site
@@ -62,7 +62,7 @@ def web_app(site: Site, rules: GuardRules, *, panel: Sequence[BaseRoute] = ()) -
         if site.uploads is not None:
             site.uploads.close()
 
-    routes: list[BaseRoute] = [*panel, Route(f"{THREAD}/events", turn_pages.follow)]
+    routes: list[BaseRoute] = [*panel, Route(f"{THREAD}/events", turn_stream.follow)]
     routes += [Route(path, routed(site, page)) for path, page in PAGES.items()]
     routes += [
         Route(path, routed(site, action), methods=["POST"]) for path, action in ACTIONS.items()

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from html import unescape
+from html.parser import HTMLParser
 
 import httpx
 
@@ -62,18 +63,54 @@ class Browser:
         self.follow(thread)
         return self.open(thread).text
 
-    def follow(self, thread: str, *, until: str = "event: done") -> str:
+    def follow(
+        self, thread: str, *, until: str = "event: done", after: str = "", **headers: str
+    ) -> str:
         """Return what the stream of the thread's turn sends, up to the message with `until`."""
         self.messages = []
-        with self.http.stream("GET", f"{thread}/events") as stream:
+        address = f"{thread}/events{f'?after={after}' if after else ''}"
+        with self.http.stream("GET", address, headers=headers) as stream:
             assert stream.headers["content-type"].startswith("text/event-stream")
             whole = ""
             for text in stream.iter_text():
                 whole += text
-                if until in whole:
+                if until in whole and whole.endswith("\n\n"):
                     break
         self.messages = whole.split("\n\n")
         return whole
+
+
+class _Elements(HTMLParser):
+    """Counts how deep each place of a text is in elements."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.depth = 0
+        self.starts: list[tuple[int, str]] = []
+        self.lines = [0]
+        for line in html.splitlines(keepends=True):
+            self.lines.append(self.lines[-1] + len(line))
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if self.depth == 0:
+            line, column = self.getpos()
+            place = self.lines[line - 1] + column
+            self.starts.append((place, dict(attrs).get("id") or f"#{place}"))
+        self.depth += tag not in ("br", "hr", "img", "input", "wbr")
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        return
+
+    def handle_endtag(self, tag: str) -> None:
+        self.depth -= 1
+
+
+def top_elements(html: str) -> dict[str, str]:
+    """Return the elements of a body one by one, each with the text up to the next, by id."""
+    starts = _Elements(html).starts
+    ends = [place for place, _ in starts[1:]] + [len(html)]
+    return {name: html[start:end] for (start, name), end in zip(starts, ends, strict=True)}
 
 
 def shown_body(stream: str) -> str:
@@ -81,16 +118,29 @@ def shown_body(stream: str) -> str:
     them.
     """
     parts: dict[str, str] = {}
-    data = "\n".join(re.findall(r"^data: ?(.*)$", stream, re.MULTILINE))
-    for target, swap, html in PARTIAL.findall(data):
+    for message in stream.split("\n\n"):
+        data = "\n".join(re.findall(r"^data: ?(.*)$", message, re.MULTILINE))
+        parts = _changed(parts, PARTIAL.findall(data))
+    return "".join(parts.values())
+
+
+def _changed(parts: dict[str, str], changes: list[tuple[str, str, str]]) -> dict[str, str]:
+    """Return a body after the changes of one message. htmx finds their places before it makes the
+    first, so none may be in a part that another one adds.
+    """
+    for target, swap, html in changes:
+        others = "".join(other for _, _, other in changes if other != html)
+        assert f'id="{target}"' not in others, target
         if target.startswith("body-") and swap == "beforeend":
             name = re.search(r' id="([^"]+)"', html)
             parts[name[1] if name else f"#{len(parts)}"] = html
+        elif target.startswith("body-"):
+            parts = top_elements(html)
         elif swap == "beforeend":
             parts[target] = parts[target].removesuffix("</div>") + html + "</div>"
         elif target in parts:
             parts[target] = html
-    return "".join(parts.values())
+    return parts
 
 
 @contextmanager

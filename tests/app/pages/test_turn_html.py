@@ -7,7 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from longtable.app.pages.part_html import TurnPlace
-from longtable.app.pages.turn_html import TurnPainter, body_html, complete_block, sse_message
+from longtable.app.pages.turn_html import (
+    TurnPainter,
+    body_html,
+    changes_html,
+    complete_block,
+    sse_data,
+)
 from longtable.base.events import Event, QueryFinished
 from tests.app.pages.served_pages import HOSTILE, shown_body
 
@@ -41,7 +47,8 @@ EVENTS: list[Event] = [
 def streamed(events: list[Event]) -> str:
     painter = TurnPainter(PLACE)
     messages = [
-        sse_message(painter.take(event), PLACE, number) for number, event in enumerate(events, 1)
+        sse_data(changes_html(painter.take(event), PLACE), str(number))
+        for number, event in enumerate(events, 1)
     ]
     return shown_body("".join(messages))
 
@@ -59,7 +66,7 @@ def test_no_text_becomes_html() -> None:
 def test_an_update_sends_what_is_new() -> None:
     painter = TurnPainter(PLACE)
     painter.take({"type": "token", "text": "word " * 2_000})
-    message = sse_message(painter.take({"type": "token", "text": "more"}), PLACE, 2)
+    message = changes_html(painter.take({"type": "token", "text": "more"}), PLACE)
     assert "more" in message
     assert len(message) < 200
 

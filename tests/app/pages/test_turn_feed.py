@@ -1,0 +1,103 @@
+"""The updates of a running turn: numbered, painted once, and only what is new."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from longtable.app.pages.part_html import TurnPlace
+from longtable.app.pages.turn_feed import TurnFeed
+from longtable.app.pages.turn_html import body_html, sse_data
+from longtable.base.events import Event
+from tests.app.pages.served_pages import shown_body
+
+PLACE = TurnPlace("thread", "t1", "en")
+COMPACTED: Any = {
+    "type": "context_compressed",
+    "original_tokens": 9_000,
+    "compressed_tokens": 4_000,
+    "messages": 20,
+    "writer": "code",
+}
+EVENTS: list[Event] = [
+    {"type": "token", "text": "Once "},
+    {"type": "token", "text": "upon\n\na time "},
+    {"type": "query_started", "call_id": "c1", "name": "run_sql", "sql": "SELECT 1"},
+    {"type": "token", "text": "there was"},
+    {"type": "answer", "text": "", "status": "answered", "turn": 1},
+]
+
+
+def filled(events: list[Event], *, over: bool = True) -> TurnFeed:
+    feed = TurnFeed(PLACE, before="<p>before</p>")
+    for number, event in enumerate(events, 1):
+        feed.take(number, event)
+    if over:
+        feed.end("<end>")
+    return feed
+
+
+async def everything(feed: TurnFeed, after: int = 0) -> list[tuple[int, str]]:
+    async with asyncio.timeout(5):
+        return [each async for each in feed.read(after)]
+
+
+def test_a_page_with_nothing_is_sent_the_whole_body() -> None:
+    async def work() -> None:
+        ((number, html),) = await everything(filled(EVENTS))
+        assert number == len(EVENTS) + 1
+        assert f"<p>before</p>{body_html(EVENTS, PLACE)}" in html
+        assert html.endswith("<end>")
+
+    asyncio.run(work())
+
+
+@pytest.mark.parametrize("number", range(1, len(EVENTS)))
+def test_a_page_that_has_some_is_sent_only_the_rest(number: int) -> None:
+    async def work() -> None:
+        shown = ""
+        for place in range(1, number + 1):
+            update = filled(EVENTS[:place], over=False).after(place - 1)
+            shown += sse_data(update, str(place))
+        ((_, rest),) = await everything(filled(EVENTS), number)
+        assert "Once" not in rest or number == 1  # the second event closes the first block
+        assert "<p>before</p>" not in rest
+        whole = f"<p>before</p>{body_html(EVENTS, PLACE)}"
+        assert shown_body(shown + sse_data(rest, "9")) == whole
+
+    asyncio.run(work())
+
+
+def test_readers_that_wait_are_sent_what_comes() -> None:
+    async def work() -> None:
+        feed = TurnFeed(PLACE)
+        readers = [asyncio.create_task(everything(feed)) for _ in range(10)]
+        for number, event in enumerate(EVENTS, 1):
+            feed.take(number, event)
+            await asyncio.sleep(0.01)
+        feed.end("<end>")
+        for messages in await asyncio.gather(*readers):
+            assert [number for number, _ in messages] == [*range(1, len(EVENTS) + 2)]
+            stream = "".join(sse_data(html, str(number)) for number, html in messages)
+            assert shown_body(stream) == body_html(EVENTS, PLACE)
+
+    asyncio.run(work())
+
+
+@pytest.mark.parametrize(
+    ("events", "interrupted"),
+    [
+        (EVENTS, False),
+        ([*EVENTS, COMPACTED], False),
+        ([*EVENTS, {"type": "token", "text": "and a second"}], True),
+        (EVENTS[:3], True),
+    ],
+)
+def test_a_turn_without_an_answer_at_its_end_was_interrupted(
+    events: list[Event], interrupted: bool
+) -> None:
+    async def work() -> None:
+        ((_, html),) = await everything(filled(events))
+        assert ("This answer was interrupted" in html) == interrupted
+
+    asyncio.run(work())
