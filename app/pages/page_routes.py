@@ -45,6 +45,8 @@ class Begin:
     before: Sequence[Event] = ()
     is_new: bool = False
     """Whether the turn is a new one, not a turn that goes on."""
+    more_html: str = ""
+    """What the page is sent besides the turn, once it has begun."""
     on_refused: Callable[[], None] | None = None
     """Called if the turn was not accepted, to take back what was changed for it."""
 
@@ -195,7 +197,7 @@ async def _begun(request: PageRequest, begin: Begin) -> Response:
     article = await in_thread(turn_article, request, shown)
     stop = page_html("stop.html", request, thread_id=thread_id)
     tools = '<hx-partial hx-target=".asked-tools" hx-swap="innerHTML"></hx-partial>'
-    html = article + tools + partial_html("stop", "innerHTML", stop)
+    html = article + tools + partial_html("stop", "innerHTML", stop) + begin.more_html
     if begin.is_new:
         html += partial_html("empty", "delete", "")
     address = {"HX-Push-Url": address_of(thread_id)} if begin.is_new else {}

@@ -7,7 +7,7 @@ from typing import Any
 from starlette.datastructures import FormData
 from starlette.requests import Request
 
-from longtable.app.pages.part_html import TurnPlace
+from longtable.app.pages.part_html import Part, TurnPlace, part
 from longtable.app.pages.turn_feed import TurnFeed
 from longtable.app.pages.turn_html import body_html
 from longtable.app.pages.uploads import Uploads
@@ -150,22 +150,24 @@ class ShownTurn:
     excluded: bool
     body: str
     runs: bool
-    interrupted: bool
     last: bool = False
 
 
 def shown_turn(turn: PastTurn, thread_id: str, language: str) -> ShownTurn:
     """Return a past turn as a page shows it. Pure."""
     key = key_of(turn.id or str(turn.number))
+    place = TurnPlace(thread_id, key, language, turn.rating)
+    body = body_html(turn.events, place)
+    if turn.status in ("running", "") and not turn.excluded:
+        body += part("interrupted", Part(place, f"{key}-end"))
     return ShownTurn(
         key=key,
         question=turn.question,
         number=turn.number,
         time=turn.time,
         excluded=turn.excluded,
-        body=body_html(turn.events, TurnPlace(thread_id, key, language)),
+        body=body,
         runs=False,
-        interrupted=turn.status in ("running", "") and not turn.excluded,
     )
 
 
@@ -183,7 +185,6 @@ def live_turn(live: LiveTurn, thread_id: str, language: str) -> ShownTurn:
         excluded=False,
         body=before,
         runs=True,
-        interrupted=False,
     )
 
 

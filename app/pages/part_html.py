@@ -45,6 +45,8 @@ class TurnPlace:
     thread_id: str
     key: str
     language: str
+    rating: int = 0
+    """What a person said of the answer: 1 for right, -1 for wrong, 0 for nothing."""
 
 
 @dataclass(frozen=True)

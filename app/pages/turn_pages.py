@@ -17,10 +17,14 @@ from longtable.app.pages.page_routes import (
 )
 from longtable.app.pages.page_site import PageRequest, shown_turn, unfinished
 from longtable.app.pages.page_words import page_word
+from longtable.app.pages.part_html import Part, TurnPlace
+from longtable.app.pages.part_html import part as template_part
+from longtable.app.pages.turn_html import partial_html
 from longtable.app.settings.run_settings import check_text, check_thread_id
 from longtable.base.errors import ThreadNotFoundError, UnknownTurnError
 from longtable.graph.conversation import Conversation
 from longtable.graph.ratings import Score
+from longtable.graph.running.past_turns import PastTurn
 from longtable.memory.messages.marks import turn_number
 
 
@@ -85,10 +89,7 @@ def decide(request: PageRequest) -> Begin:
 
 def _going_on(request: PageRequest, **more: Any) -> Begin:
     conversation = request.stored()
-    newest = conversation.turns(start=-1)
-    if not newest:
-        raise ThreadNotFoundError(request.thread_id)
-    turn = newest[-1]
+    turn = _newest_turn(conversation)
     return Begin(
         conversation=conversation,
         id=turn.id,
@@ -98,6 +99,14 @@ def _going_on(request: PageRequest, **more: Any) -> Begin:
     )
 
 
+def _newest_turn(conversation: Conversation) -> PastTurn:
+    """Return the newest turn of a thread. Raises `ThreadNotFoundError` if it has none."""
+    newest = conversation.turns(start=-1)
+    if not newest:
+        raise ThreadNotFoundError(conversation.thread_id)
+    return newest[-1]
+
+
 def edit(request: PageRequest) -> Begin | Response:
     """Leave the newest turn out, and ask its question in other words."""
     question = request.field("question").strip().replace("\r\n", "\n")
@@ -105,20 +114,21 @@ def edit(request: PageRequest) -> Begin | Response:
         return toast("empty_question", request.language, status=422)
     check_text(question)
     conversation = request.stored()
-    newest = conversation.turns(start=-1)
-    if not newest:
-        raise ThreadNotFoundError(request.thread_id)
-    ids = _messages_of(conversation, newest[-1].number)
+    turn = _newest_turn(conversation)
+    if request.number("turn", turn.number) != turn.number:
+        return toast("edit_late", request.language, status=409)
+    ids = _messages_of(conversation, turn.number)
     _exclude(conversation, ids, True)
     back = partial(_exclude, conversation, ids, False)
-    return _asking(request, question, on_refused=back)
+    shown = shown_turn(_newest_turn(conversation), request.thread_id, request.language)
+    left_out = partial_html(f"turn-{shown.key}", "outerHTML", turn_article(request, shown))
+    return _asking(request, question, on_refused=back, more_html=left_out)
 
 
 def edit_form(request: PageRequest) -> Response:
     """Show the newest question to edit."""
-    newest = request.stored().turns(start=-1)
-    question = newest[-1].question if newest else ""
-    return page_response("edit.html", request, question=question, thread_id=request.thread_id)
+    turn = _newest_turn(request.stored())
+    return page_response("edit.html", request, turn=turn, thread_id=request.thread_id)
 
 
 def exclude(request: PageRequest) -> Response:
@@ -150,8 +160,14 @@ def _exclude(conversation: Conversation, message_ids: Sequence[str], out: bool) 
 def rate(request: PageRequest) -> Response:
     """Keep whether an answer was right."""
     score: Score = 1 if request.field("score") == "1" else -1
-    request.stored().rate(request.number("turn", 0), score, request.field("comment"))
-    return toast("rated", request.language)
+    turn = request.number("turn", 0)
+    request.stored().rate(turn, score, request.field("comment"))
+    place = Part(TurnPlace(request.thread_id, "", request.language), "")
+    html = template_part("rating", place, turn=turn, rating=score)
+    thanks = toast("rated", request.language)
+    return HTMLResponse(
+        bytes(thanks.body).decode() + partial_html(f"rating-{turn}", "outerHTML", html)
+    )
 
 
 def keep_form(request: PageRequest) -> Response:

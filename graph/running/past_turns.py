@@ -13,6 +13,7 @@ from langgraph.types import StateSnapshot
 from longtable.base.errors import ConfigError, LongtableError
 from longtable.base.events import Event
 from longtable.base.stored import thread_namespace
+from longtable.graph.ratings import ratings_in
 from longtable.graph.running.past_events import (
     MOST_ROWS,
     KeptTurn,
@@ -63,6 +64,8 @@ class PastTurn:
     """Whether the question is excluded from calls."""
     events: list[Event]
     """The turn's lasting events, as `Conversation.turns` lists them."""
+    rating: int = 0
+    """1 if a person found the answer right, -1 if wrong, 0 if nobody has said."""
 
 
 @storage_errors()
@@ -88,8 +91,9 @@ def past_turns(
         kept = list(reader.kept(first, last))
     if kept and kept[-1].number == newest:
         kept[-1] = reader.newest(kept[-1], state)
-    excluded = thread_of(values).excluded
-    return [_shown(turn, excluded) for turn in kept]
+    thread = thread_of(values)
+    scores = {rating.turn: rating.score for rating in ratings_in(thread.edits, {})}
+    return [_shown(turn, thread.excluded, scores) for turn in kept]
 
 
 def turn_range(newest: int, start: int, limit: int | None) -> tuple[int, int]:
@@ -105,7 +109,7 @@ def turn_range(newest: int, start: int, limit: int | None) -> tuple[int, int]:
     return first, newest if limit is None else min(newest, first + limit - 1)
 
 
-def _shown(turn: KeptTurn, excluded: Mapping[str, int]) -> PastTurn:
+def _shown(turn: KeptTurn, excluded: Mapping[str, int], scores: Mapping[int, int]) -> PastTurn:
     question = turn.question
     return PastTurn(
         number=turn.number,
@@ -115,6 +119,7 @@ def _shown(turn: KeptTurn, excluded: Mapping[str, int]) -> PastTurn:
         status=status_of_turn(turn),
         excluded=question is not None and question.id in excluded,
         events=past_events(turn),
+        rating=scores.get(turn.number, 0),
     )
 
 

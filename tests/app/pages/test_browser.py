@@ -173,9 +173,12 @@ def test_a_question_is_edited_kept_renamed_and_left_out_by_keyboard(
     page.locator("#edited").fill("How many in May?")
     page.get_by_role("button", name="Ask again").press("Enter")
     expect(page.locator("dialog")).not_to_be_visible()
+    expect(page.get_by_text("How many in March?").last).not_to_be_visible()
     shows(page, ".md", "about May")
+    expect(page.locator(".turn.excluded")).to_have_count(1)
     page.get_by_role("button", name="Right").last.press("Enter")
     shows(page, "#toast", "Thank you")
+    expect(page.get_by_role("button", name="Right").last).to_have_attribute("aria-pressed", "true")
     page.get_by_role("button", name="Leave out").last.press("Enter")
     shows(page, ".turn.excluded .note", "Left out")
 

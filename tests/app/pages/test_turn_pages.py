@@ -1,5 +1,6 @@
 """A person's turns over HTTP: `longtable web` in a process, a scripted model behind it."""
 
+import re
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -143,6 +144,26 @@ def test_the_last_question_is_edited_and_the_old_one_left_out(
     assert "Left out of what the model sees" in page
 
 
+def test_the_old_turn_is_folded_at_once_and_only_the_newest_is_edited(
+    browser: Browser, model: ModelServer
+) -> None:
+    model.script(say("about March"), say("about May"))
+    thread = browser.new_thread()
+    browser.ask(thread, "How many in March?")
+    sent = browser.post(f"{thread}/edit", question="How many in May?", turn="1").text
+    old = re.search(
+        r'hx-target="#turn-\w+" hx-swap="outerHTML">(.*?)</hx-partial>', sent, re.DOTALL
+    )
+    assert old
+    assert re.search(r"<details>.*How many in March\?.*</details>", old[1], re.DOTALL)
+    browser.follow(thread)
+    assert old[1].strip() in browser.open(thread).text
+    late = browser.post(f"{thread}/edit", question="How many in June?", turn="1")
+    assert late.status_code == 409
+    assert "Another question has been asked since" in late.text
+    assert "How many in May?" in browser.http.get(f"{thread}/edit").text
+
+
 def test_a_turn_is_left_out_and_taken_in_again(browser: Browser, model: ModelServer) -> None:
     model.script(say("yes"), say("sure"), say("of course"))
     thread = browser.new_thread()
@@ -163,6 +184,13 @@ def test_an_answer_is_rated(browser: Browser, model: ModelServer) -> None:
     assert "Thank you" in browser.post(f"{thread}/rate", turn="1", score="-1").text
     assert browser.post(f"{thread}/rate", turn="5", score="1").status_code in (400, 422)
     assert '"score":-1' in browser.http.get(f"{thread}/export?form=jsonl").text
+    page = browser.open(thread).text
+    assert re.findall(r'"score": (-?1).*?aria-pressed="(\w+)"', page) == [
+        ("1", "false"),
+        ("-1", "true"),
+    ]
+    changed = browser.post(f"{thread}/rate", turn="1", score="1").text
+    assert re.search(r'hx-target="#rating-1".*"score": 1.*?aria-pressed="true"', changed, re.DOTALL)
 
 
 @pytest.mark.parametrize("question", ["", "  \n ", "a\0b"])

@@ -58,6 +58,14 @@ def test_an_unknown_thread_is_not_found() -> None:
         thread().turns()
 
 
+def test_a_turn_has_the_newest_rating_of_its_answer() -> None:
+    conversation = thread()
+    talk(conversation, 2)
+    conversation.rate(2, 1)
+    conversation.rate(2, -1, "the year is missing")
+    assert [turn.rating for turn in conversation.turns()] == [0, -1]
+
+
 def test_the_last_turns_of_a_long_thread_cost_few_archived_messages() -> None:
     store = CountingStore()
     conversation = thread(store=store, policy=CompactionPolicy(retire_after=24))
