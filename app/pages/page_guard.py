@@ -10,12 +10,14 @@ from dataclasses import dataclass
 from http.cookies import CookieError, SimpleCookie
 from ipaddress import ip_address, ip_network
 
+from markupsafe import escape
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse
+from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from longtable.app.pages.page_words import browser_language, page_word
+from longtable.app.pages.turn_html import partial_html
 from longtable.base.errors import ConfigError
 from longtable.base.settings_base import OWNER_RULE, is_owner
 
@@ -23,6 +25,8 @@ Auth = Callable[[Request], str | None]
 """Returns the owner of a request, None if it has none: such a request is refused."""
 COOKIE = "longtable_token"
 TOKEN_HEADER = "x-longtable-token"
+MOST_FIELD_BYTES = 2_000_000
+"""Largest body of a form without a file."""
 SAFE_METHODS = ("GET", "HEAD")
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self';"
@@ -115,6 +119,12 @@ def token_of(headers: Mapping[str, str]) -> str:
     return text if len(text) == 43 and text.isascii() else ""
 
 
+def body_is_too_large(headers: Mapping[str, str], most: int) -> bool:
+    """Return whether a request's body has more than `most` bytes, or does not say how many."""
+    length = headers.get("content-length", "")
+    return not (length.isascii() and length.isdecimal() and int(length) <= most)
+
+
 def refusal_of(request: Request, rules: GuardRules, token: str) -> tuple[int, str] | None:
     """Return the status and the words with which a request is refused, None if it may pass."""
     host = request.headers.get("host", "")
@@ -154,8 +164,7 @@ class PageGuard:
         app = self.app
         if refusal is not None:
             status, key = refusal
-            language = browser_language(request)
-            app = PlainTextResponse(page_word(key, language), status)
+            app = _refusal(request, status, page_word(key, browser_language(request)))
         cookie = "" if token else f"{COOKIE}={state['token']}; Path=/; HttpOnly; SameSite=Strict"
 
         def with_headers(message: Message) -> "object":
@@ -164,6 +173,13 @@ class PageGuard:
             return send(message)
 
         await app(scope, receive, with_headers)  # type: ignore[arg-type]  # an awaitable, as send's
+
+
+def _refusal(request: Request, status: int, text: str) -> Response:
+    """Return a sentence: as HTML that shows it for a moment if a part of a page asked."""
+    if not request.headers.get("hx-request"):
+        return PlainTextResponse(text, status)
+    return HTMLResponse(partial_html("toast", "innerHTML", f"<p>{escape(text)}</p>"), status)
 
 
 def _add_headers(headers: MutableHeaders, cookie: str) -> None:

@@ -13,6 +13,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
+from longtable.app.pages.page_guard import MOST_FIELD_BYTES, body_is_too_large
 from longtable.app.pages.page_site import LiveTurn, PageRequest, ShownTurn, Site, live_turn
 from longtable.app.pages.page_words import browser_language, page_word
 from longtable.app.pages.part_html import templates
@@ -26,7 +27,6 @@ from longtable.graph.transcripts import index_entry
 from longtable.store.records.thread_index import title_of
 
 MOST_FIELDS = 200
-MOST_FIELD_BYTES = 2_000_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,9 +130,13 @@ def routed(site: Site, handler: Handler) -> Callable[[Request], Awaitable[Respon
     async def route(http: Request) -> Response:
         language = browser_language(http)
         form = FormData()
-        if http.method == "POST" and _is_too_large(http, site):
-            return toast("upload_too_large", language, status=413, size=site.upload_megabytes)
         if http.method == "POST":
+            most = MOST_FIELD_BYTES
+            if http.url.path.endswith("/upload"):
+                most += site.upload_megabytes * 1_000_000
+            if body_is_too_large(http.headers, most):
+                megabytes = most // 1_000_000
+                return toast("upload_too_large", language, status=413, size=megabytes)
             form = await http.form(
                 max_files=1, max_fields=MOST_FIELDS, max_part_size=MOST_FIELD_BYTES
             )
@@ -151,17 +155,6 @@ def routed(site: Site, handler: Handler) -> Callable[[Request], Awaitable[Respon
         return answer
 
     return route
-
-
-def _is_too_large(http: Request, site: Site) -> bool:
-    """Return whether a body is larger than a form, or an upload, may be; also if it does not say
-    how large it is.
-    """
-    most = MOST_FIELD_BYTES
-    if http.url.path.endswith("/upload"):
-        most += site.upload_megabytes * 1_000_000
-    length = http.headers.get("content-length", "")
-    return not (length.isascii() and length.isdecimal() and int(length) <= most)
 
 
 async def _begun(request: PageRequest, begin: Begin) -> Response:

@@ -4,12 +4,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from operator import attrgetter
-from typing import Literal
+from typing import Any, Literal
 
 from langchain_core.language_models import BaseChatModel, LanguageModelInput
 from langchain_core.messages import BaseMessage
 from langchain_core.runnables import Runnable
 from langchain_core.tools import BaseTool
+from langchain_core.utils.function_calling import convert_to_openai_tool
 
 from longtable.base.errors import ConfigError
 from longtable.nodes.calling.caller import Answerer, asked_once
@@ -71,6 +72,13 @@ class ToolOffer:
     def of(self, persona: str) -> Sequence[BaseTool]:
         """Return the tools of a persona. "" stands for the only voice of a graph without a team."""
         return self.by_persona.get(persona, self.tools)
+
+    def definitions(self, persona: str = "", *, pinning: bool) -> list[dict[str, Any]]:
+        """Return the definitions of a persona's tools as its model is told of them, in OpenAI's
+        form. `pinning`: whether the tools for pins go with its calls.
+        """
+        offered = [*self.of(persona), *(self.pinning if pinning else ())]
+        return [convert_to_openai_tool(tool) for tool in offered]
 
     @property
     def by_name(self) -> dict[str, BaseTool]:

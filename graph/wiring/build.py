@@ -173,7 +173,7 @@ def build_graph(
         limits=limits,
         clock=clock,
     )
-    return _wired(operator or Context(), _nodes(parts))
+    return _wired(operator or Context(), _nodes(parts), parts.offer)
 
 
 def _knowledge_provider(
@@ -354,8 +354,9 @@ def _known_strategies(
     return known
 
 
-def _wired(operator: Context, nodes: Mapping[str, _Wiring]) -> ConversationGraph:
-    graph: ConversationGraph = _Builder(State, context_schema=Context, input_schema=Input)
+def _wired(operator: Context, nodes: Mapping[str, _Wiring], offer: ToolOffer) -> ConversationGraph:
+    graph = _Builder(State, context_schema=Context, input_schema=Input)
+    graph.offer = offer
     for name, wiring in nodes.items():
         graph.add_node(name, Step(name, wiring.node, operator, wiring.counting))
     graph.add_edge(START, "ingest")
@@ -373,10 +374,13 @@ def _wired(operator: Context, nodes: Mapping[str, _Wiring]) -> ConversationGraph
 class _Builder(StateGraph[State, Context, Input, State]):
     """A graph builder. In the compiled graph, a person may edit threads."""
 
+    offer: ToolOffer | None = None
+
     def compile(
         self, *args: Any, **kwargs: Any
     ) -> CompiledStateGraph[State, Context, Input, State]:
         # `StateGraph.compile` takes no class: its result becomes an `Editable` as a shallow copy.
         editable = Editable.__new__(Editable)
         vars(editable).update(vars(super().compile(*args, **kwargs)))
+        editable.offer = self.offer
         return editable

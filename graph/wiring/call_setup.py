@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage
-from langchain_core.utils.function_calling import convert_to_openai_tool
 
 from longtable.base.context import Context
 from longtable.base.errors import ConfigError, DatabaseError, UnknownModelError
@@ -195,8 +194,7 @@ class ConfigSource:
             own = self.team.personas[persona].model if self.team and persona else None
             model = own or self.models[choice]
             encoding = model_encoding(model) or encoding_name(model_name(model))
-            offered = [*self.offer.of(persona), *(self.offer.pinning if pinning else ())]
-            definitions = [convert_to_openai_tool(tool) for tool in offered]
+            definitions = self.offer.definitions(persona, pinning=pinning)
             self.counts[key] = (encoding, counter(encoding).tools(definitions))
         return self.counts[key]
 

@@ -23,6 +23,8 @@ from longtable.store.records.retired_store import StoreArchive
 if TYPE_CHECKING:
     from langgraph.store.base import BaseStore
 
+    from longtable.graph.wiring.answerers import ToolOffer
+
 
 class Editable(CompiledStateGraph[State, Context, Input, State]):
     """A compiled graph in which an edit of a message by `update_state`, as in Studio, either takes
@@ -31,6 +33,9 @@ class Editable(CompiledStateGraph[State, Context, Input, State]):
     The reducer cannot do this, because an edit looks the same there as the input of a run. Input
     that repeats the id of a message must not overwrite anything.
     """
+
+    offer: "ToolOffer | None" = None
+    """The tools that the graph offers its model."""
 
     def get_context_jsonschema(self) -> dict[str, Any] | None:
         """Return the schema of `Context`. Before a run, Agent Server drops fields that are not

@@ -4,11 +4,10 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
+from zlib import crc32
 
-from langchain_core.messages import BaseMessage
-
+from longtable.app.pages.context.transcript_facts import MessageFacts
 from longtable.memory.compaction.ledger import ledger_in
-from longtable.memory.messages.marks import turn_number
 from longtable.memory.pins.pins import Pin
 from longtable.memory.summary.summary_text import MEMORY_INTRO, citations
 from longtable.memory.topics.artifacts import read_sources, runs
@@ -39,6 +38,11 @@ class MemoryLine:
     the turn of a query.
     """
 
+    @property
+    def key(self) -> str:
+        """Return an id of the line's words, by which a page finds it again after a refresh."""
+        return f"{crc32(''.join(piece.text for piece in self.pieces).encode()):08x}"
+
 
 @dataclass(frozen=True)
 class Sources:
@@ -50,13 +54,13 @@ class Sources:
     turns: Mapping[int, tuple[int, int]]
 
     @classmethod
-    def of(cls, messages: Sequence[BaseMessage], pins: Sequence[Pin]) -> "Sources":
+    def of(cls, messages: Sequence[MessageFacts], pins: Sequence[Pin]) -> "Sources":
         """Return the sources in a whole transcript."""
         numbers = {message.id: number for number, message in enumerate(messages, 1)}
         turns: dict[int, tuple[int, int]] = {}
         for number, message in enumerate(messages, 1):
-            turn = turn_number(message)
-            turns[turn] = (turns.get(turn, (number, number))[0], number)
+            first, _ = turns.get(message.turn, (number, number))
+            turns[message.turn] = (first, number)
         quoted = {pin.id: numbers[pin.message_id] for pin in pins if pin.message_id in numbers}
         return cls(quoted, turns)
 

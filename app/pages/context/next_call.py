@@ -1,9 +1,9 @@
 """The next call as a list of parts: what is sent whole, what is shortened, what is left out."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from langchain_core.messages import AIMessage, BaseMessage
 
@@ -13,6 +13,14 @@ from longtable.memory.summary.summary_text import attachments
 from longtable.memory.view import MEMORY_ID, SYSTEM_SEPARATOR, CallPlan, View
 
 PartState = Literal["whole", "shrunk", "left_out", "excluded", "added"]
+
+
+@dataclass(frozen=True)
+class ToolDefinition:
+    """One tool as the model is told of it. `text`: its description and parameters, as JSON."""
+
+    name: str
+    text: str
 
 
 @dataclass(frozen=True)
@@ -36,6 +44,8 @@ class CallPart:
     speaker: str = ""
     whole_tokens: int = 0
     """Tokens of the original."""
+    tools: tuple[ToolDefinition, ...] = ()
+    """The definitions, if the part is "tools"."""
 
 
 def message_text(message: BaseMessage) -> str:
@@ -61,19 +71,29 @@ def memory_text(view: View, *, role: str) -> str:
     return system[view.system_ends[0] + len(SYSTEM_SEPARATOR) : view.system_ends[1]]
 
 
-def call_parts(call_plan: CallPlan) -> list[CallPart]:
-    """Return the parts of the next call, in the order in which they are sent. Pure."""
+def call_parts(call_plan: CallPlan, tools: Sequence[Mapping[str, Any]] = ()) -> list[CallPart]:
+    """Return the parts of the next call, in the order in which they are sent. Pure.
+
+    `tools`: the definitions of the tools that go with it, in OpenAI's form.
+    """
     view = call_plan.view
     call_config = call_plan.call_config
     memory = memory_text(view, role=call_config.policy.memory_role)
     system = call_config.instructions
     parts = [
         CallPart("system", "whole", view.parts.system, system),
-        CallPart("tools", "whole", view.parts.tools, ""),
+        CallPart("tools", "whole", view.parts.tools, "", tools=tuple(map(_definition, tools))),
     ]
     if memory:
         parts.append(CallPart("memory", "whole", view.parts.memory, memory))
     return [*parts, *_message_parts(call_plan)]
+
+
+def _definition(tool: Mapping[str, Any]) -> ToolDefinition:
+    function = tool.get("function", tool)
+    rest = {name: value for name, value in function.items() if name != "name"}
+    text = json.dumps(rest, ensure_ascii=False, indent=2)
+    return ToolDefinition(str(function.get("name", "")), text)
 
 
 def _message_parts(call_plan: CallPlan) -> Iterator[CallPart]:

@@ -1,8 +1,8 @@
 """What the panel shows of a thread: the next call, the thread's calls so far, memory and pins."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from langchain_core.messages import BaseMessage
 
@@ -10,18 +10,24 @@ from longtable.app.pages.context.gauge_bar import Gauge, gauge_of
 from longtable.app.pages.context.memory_lines import MemoryLine, Sources, memory_lines
 from longtable.app.pages.context.next_call import CallPart, call_parts, memory_text, message_text
 from longtable.app.pages.context.saw_tooth import SawTooth, saw_tooth_of
+from longtable.app.pages.context.transcript_facts import ArchiveFacts, MessageFacts, facts_of
 from longtable.base.context import Context
 from longtable.graph.conversation import Conversation
 from longtable.graph.thread_state import StoredThreads
-from longtable.graph.transcripts import ThreadRecord, load_thread
+from longtable.graph.transcripts import find_thread
+from longtable.graph.wiring.answerers import ToolOffer
+from longtable.graph.wiring.editing import Editable
 from longtable.memory.compaction.merging import unmerged
 from longtable.memory.memory_block import pins_that_fit
 from longtable.memory.messages.marks import EXCLUDED, kind_of, mark_of, speaker_of, turn_number
 from longtable.memory.pins.pins import Pin, current_pins
-from longtable.memory.records import stored_pins, writer_of
+from longtable.memory.records import Compaction, stored_pins, writer_of
 from longtable.memory.thread import Thread
 from longtable.memory.view import CallPlan
 from longtable.nodes.call_plans import call_plan_of
+from longtable.nodes.state import State, thread_of, values_of
+from longtable.store.damage import readable
+from longtable.store.storage_errors import storage_errors
 
 PinState = Literal["holds", "no_room", "ended", "removed"]
 
@@ -86,37 +92,70 @@ class OriginalMessage:
     excluded: bool
 
 
-def thread_record(conversation: Conversation) -> ThreadRecord:
-    """Return a conversation's thread with everything stored for it. Raises `ThreadNotFoundError`
-    before the first turn, `DamagedThreadError` if it cannot be read.
+@dataclass(frozen=True)
+class PanelThread:
+    """What is read of a thread for the panel. `values` is its state, `facts` those of all messages
+    of its transcript, `retired` the compactions that left the state for the store.
+    """
+
+    thread_id: str
+    values: State
+    facts: Sequence[MessageFacts]
+    retired: Sequence[Compaction] = ()
+    offer: ToolOffer | None = None
+    """The tools that its graph offers, None if the graph runs no turns."""
+
+    @property
+    def thread(self) -> Thread:
+        """Return the thread in the form that the memory works with."""
+        return thread_of(self.values)
+
+
+@storage_errors()
+def panel_thread(conversation: Conversation, archive: ArchiveFacts) -> PanelThread:
+    """Read a thread for the panel. Raises `ThreadNotFoundError` before the first turn,
+    `DamagedThreadError` if it cannot be read.
     """
     threads = StoredThreads(conversation.graph)
-    record, _ = load_thread(threads, conversation.thread_id, conversation.context.owner)
-    return record
+    thread_id = conversation.thread_id
+    state, _ = find_thread(threads, thread_id, conversation.context.owner)
+    values = values_of(state)
+    thread = thread_of(values)
+    with readable(thread_id, "what is kept of it in the store"):
+        archived = archive.of(threads, thread_id, thread.archived)
+        retired = threads.retired_compactions(thread_id, thread)
+    graph = conversation.graph
+    return PanelThread(
+        thread_id=thread_id,
+        values=values,
+        facts=[*archived, *map(facts_of, thread.messages)],
+        retired=retired,
+        offer=graph.offer if isinstance(graph, Editable) else None,
+    )
 
 
-def panel_data(record: ThreadRecord, context: Context) -> PanelData | None:
+def panel_data(known: PanelThread, context: Context) -> PanelData | None:
     """Return what the panel shows of a thread, None before its first call. Pure."""
-    if not record.channels.get("brief"):
+    if not known.values.get("brief"):
         return None
-    call_plan = call_plan_of(record.values, context)
+    call_plan = call_plan_of(known.values, context)
     thread = call_plan.thread
     view = call_plan.view
     curve = saw_tooth_of(
-        record.messages,
-        unmerged(record.retired, record.compactions),
+        known.facts,
+        unmerged(known.retired, thread.compactions),
         thread.undone,
         next_tokens=view.parts.total,
         threshold_tokens=call_plan.call_config.threshold_tokens,
     )
     newest = thread.newest
     return PanelData(
-        thread_id=record.thread_id,
+        thread_id=known.thread_id,
         gauge=gauge_of(view, call_plan.call_config),
         curve=curve,
-        parts=tuple(call_parts(call_plan)),
-        memory=_memory(call_plan, record.messages),
-        pins=tuple(_pin_rows(call_plan, record.messages)),
+        parts=tuple(call_parts(call_plan, _tools(call_plan, known.offer))),
+        memory=_memory(call_plan, known.facts),
+        pins=tuple(_pin_rows(call_plan, known.facts)),
         messages=thread.length,
         can_undo=newest is not None and "merged" not in newest,
     )
@@ -141,7 +180,16 @@ def originals(messages: Sequence[BaseMessage], first: int) -> list[OriginalMessa
     ]
 
 
-def _memory(call_plan: CallPlan, messages: Sequence[BaseMessage]) -> MemoryData:
+def _tools(call_plan: CallPlan, offer: ToolOffer | None) -> Sequence[Mapping[str, Any]]:
+    """Return the definitions of the tools that go with the next call."""
+    if offer is None:
+        return ()
+    call_config = call_plan.call_config
+    persona = call_config.voice.id if call_config.voice else ""
+    return offer.definitions(persona, pinning=call_config.pin_tools)
+
+
+def _memory(call_plan: CallPlan, messages: Sequence[MessageFacts]) -> MemoryData:
     view = call_plan.view
     text = memory_text(view, role=call_plan.call_config.policy.memory_role)
     sources = Sources.of(messages, call_plan.thread.pins)
@@ -155,7 +203,7 @@ def _memory(call_plan: CallPlan, messages: Sequence[BaseMessage]) -> MemoryData:
     )
 
 
-def _pin_rows(call_plan: CallPlan, messages: Sequence[BaseMessage]) -> Iterator[PinRow]:
+def _pin_rows(call_plan: CallPlan, messages: Sequence[MessageFacts]) -> Iterator[PinRow]:
     """Yield the pins that hold, then those that have ended."""
     thread = call_plan.thread
     numbers = {message.id: number for number, message in enumerate(messages, 1)}

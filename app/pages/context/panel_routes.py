@@ -14,12 +14,16 @@ from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
 from longtable.app.pages.context.panel_data import (
+    PanelData,
+    PanelThread,
     originals,
     panel_data,
+    panel_thread,
     removed_pins,
-    thread_record,
 )
-from longtable.app.pages.context.panel_html import PanelPage, panel_word
+from longtable.app.pages.context.panel_html import PanelPage, panel_word, panel_words
+from longtable.app.pages.context.transcript_facts import ArchiveFacts
+from longtable.app.pages.page_guard import MOST_FIELD_BYTES, body_is_too_large
 from longtable.app.pages.page_words import browser_language
 from longtable.app.settings.run_settings import check_text
 from longtable.base.concurrency import in_thread
@@ -29,6 +33,7 @@ from longtable.base.errors import (
     LongtableError,
     MessageTooLongError,
     PinRefusedError,
+    Reason,
     ThreadBusyError,
     ThreadNotFoundError,
     TurnPendingError,
@@ -41,6 +46,8 @@ from longtable.memory.pins.pins import Pin
 from longtable.nodes.compacting.compaction_events import NOTHING_LEFT
 
 PANEL = "/threads/{thread_id}/panel"
+CHANGED = "context-changed"
+"""Event in the page after a command, at which opened parts of the panel are read again."""
 MOST_ORIGINALS = 100
 """Most messages that one request opens."""
 STATUS: tuple[tuple[type[LongtableError], int], ...] = (
@@ -58,8 +65,24 @@ _RANGE = re.compile(r"(\d{1,9})-(\d{1,9})")
 
 Values = Mapping[str, str]
 """The parameters of a request's path and the fields of its form."""
-Draw = Callable[[Conversation, PanelPage, Values, str], str]
+Draw = Callable[["Opened", PanelPage, Values, str], str]
 """Returns the HTML of an answer. The last argument is a note on what a command did."""
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A conversation whose panel is asked for, and what is known of archived messages."""
+
+    conversation: Conversation
+    archive: ArchiveFacts
+
+    def thread(self) -> PanelThread:
+        """Read the thread. Raises `ThreadNotFoundError` before the first turn."""
+        return panel_thread(self.conversation, self.archive)
+
+    def data(self) -> PanelData | None:
+        """Return what the panel shows, None before the first call."""
+        return panel_data(self.thread(), self.conversation.context)
 
 
 @dataclass(frozen=True)
@@ -68,7 +91,7 @@ class Command:
     makes the change, `note` returns words about its outcome in a language.
     """
 
-    argument: Callable[[Conversation, Values], str]
+    argument: Callable[[Opened, Values], str]
     run: Callable[[Conversation, str], Awaitable[Any]]
     note: Callable[[Any, str], str]
 
@@ -85,19 +108,25 @@ def panel_routes(
     returns the token that a form sends back as `csrf_token`.
     """
 
+    archive = ArchiveFacts()
+
     def route(method: str, path: str, draw: Draw, command: Command | None = None) -> Route:
         async def endpoint(request: Request) -> Response:
-            fields = dict(parse_qsl((await request.body()).decode("utf-8", "replace")))
-            values = {**fields, **request.path_params}
             language = browser_language(request)
-            page = PanelPage(language, values["thread_id"], token_of(request))
+            thread_id = str(request.path_params["thread_id"])
+            page = PanelPage(language, thread_id, token_of(request))
+            headers: dict[str, str] = {}
             try:
+                values = {**await _fields(request), **request.path_params}
                 conversation = await in_thread(conversation_of, request)
+                opened = Opened(conversation, archive)
                 note = ""
                 if command is not None:
-                    argument = await in_thread(command.argument, conversation, values)
+                    argument = await in_thread(command.argument, opened, values)
                     note = command.note(await command.run(conversation, argument), language)
-                return HTMLResponse(await in_thread(draw, conversation, page, values, note))
+                    headers = {"HX-Trigger": CHANGED}
+                html = await in_thread(draw, opened, page, values, note)
+                return HTMLResponse(html, headers=headers)
             except LongtableError as error:
                 return _problem(error, page, request.method)
 
@@ -111,6 +140,19 @@ def panel_routes(
         route("POST", "/compact-preview", _draw_preview),
         *(route("POST", path, _draw_panel, command) for path, command in COMMANDS.items()),
     ]
+
+
+async def _fields(request: Request) -> dict[str, str]:
+    """Return the fields of a form. Raises `ConfigError` before a large body is read."""
+    if request.method != "POST":
+        return {}
+    if body_is_too_large(request.headers, MOST_FIELD_BYTES):
+        raise ConfigError(
+            f"a form has at most {MOST_FIELD_BYTES:,} bytes",
+            name="form",
+            wanted=f"at most {MOST_FIELD_BYTES:,} bytes",
+        )
+    return dict(parse_qsl((await request.body()).decode("utf-8", "replace")))
 
 
 def _problem(error: LongtableError, page: PanelPage, method: str) -> Response:
@@ -127,23 +169,22 @@ def _problem(error: LongtableError, page: PanelPage, method: str) -> Response:
 # -- what is shown ---------------------------------------------------------------------------------
 
 
-def _draw_panel(conversation: Conversation, page: PanelPage, _: Values, note: str) -> str:
+def _draw_panel(opened: Opened, page: PanelPage, _: Values, note: str) -> str:
     try:
-        record = thread_record(conversation)
+        return page.panel(opened.data(), note=note)
     except ThreadNotFoundError:  # a new thread: nothing is stored before its first question
         return page.panel(None, note=note)
-    return page.panel(panel_data(record, conversation.context), note=note)
 
 
-def _draw_next_call(conversation: Conversation, page: PanelPage, _: Values, __: str) -> str:
-    return page.next_call(panel_data(thread_record(conversation), conversation.context))
+def _draw_next_call(opened: Opened, page: PanelPage, _: Values, __: str) -> str:
+    return page.next_call(opened.data())
 
 
-def _draw_memory(conversation: Conversation, page: PanelPage, _: Values, __: str) -> str:
-    return page.memory(panel_data(thread_record(conversation), conversation.context))
+def _draw_memory(opened: Opened, page: PanelPage, _: Values, __: str) -> str:
+    return page.memory(opened.data())
 
 
-def _draw_originals(conversation: Conversation, page: PanelPage, values: Values, _: str) -> str:
+def _draw_originals(opened: Opened, page: PanelPage, values: Values, _: str) -> str:
     asked = _RANGE.fullmatch(values["range"])
     first = int(asked[1]) if asked else 0
     last = int(asked[2]) if asked else 0
@@ -154,28 +195,29 @@ def _draw_originals(conversation: Conversation, page: PanelPage, values: Values,
             wanted="FIRST-LAST",
         )
     count = min(last - first + 1, MOST_ORIGINALS)
-    messages = conversation.history(start=first, limit=count)
+    messages = opened.conversation.history(start=first, limit=count)
     is_cut = len(messages) == MOST_ORIGINALS
     return page.originals(
         originals(messages, first), more=last - first + 1 - count if is_cut else 0
     )
 
 
-def _draw_preview(conversation: Conversation, page: PanelPage, _: Values, __: str) -> str:
-    return page.preview(conversation.compact(preview=True))
+def _draw_preview(opened: Opened, page: PanelPage, _: Values, __: str) -> str:
+    return page.preview(opened.conversation.compact(preview=True))
 
 
 # -- what is changed -------------------------------------------------------------------------------
 
 
-def _no_argument(_: Conversation, __: Values) -> str:
+def _no_argument(_: Opened, __: Values) -> str:
     return ""
 
 
-def _new_pin(conversation: Conversation, values: Values) -> str:
+def _new_pin(opened: Opened, values: Values) -> str:
     """Return the words to pin."""
     text = values.get("text", "")
     check_text(text)
+    conversation = opened.conversation
     most = conversation.context.max_message_chars
     if len(text) > most:
         raise MessageTooLongError(size=len(text), limit=most)
@@ -184,18 +226,18 @@ def _new_pin(conversation: Conversation, values: Values) -> str:
     return text
 
 
-def _pin_id(_: Conversation, values: Values) -> str:
+def _pin_id(_: Opened, values: Values) -> str:
     return values["pin_id"]
 
 
-def _ended_pin(conversation: Conversation, values: Values) -> str:
+def _ended_pin(opened: Opened, values: Values) -> str:
     """Return what `Conversation.pin` takes to restore a pin: the id of a pin that words of the user
     ended, the words of one that a person removed. Raises `UnknownPinError`.
     """
     pin_id = values["pin_id"]
-    if any(pin.id == pin_id for pin in conversation.pins()):
+    if any(pin.id == pin_id for pin in opened.conversation.pins()):
         return pin_id
-    removed = removed_pins(thread_record(conversation).thread)
+    removed = removed_pins(opened.thread().thread)
     text = next((pin.text for pin in removed if pin.id == pin_id), None)
     if text is None:
         raise UnknownPinError(pin_id)
@@ -212,8 +254,16 @@ def compaction_note(event: CompactionEvent | None, language: str) -> str:
         return panel_word(language, key, count=event["messages"], **sizes)
     if event["reasons"][0]["code"] in NOTHING_LEFT:
         return panel_word(language, "nothing_to_compact")
-    reasons = dict.fromkeys(reason["message"] for reason in event["reasons"])
+    reasons = dict.fromkeys(reason_text(reason, language) for reason in event["reasons"])
     return panel_word(language, "not_compacted", reasons="; ".join(reasons))
+
+
+def reason_text(reason: Reason, language: str) -> str:
+    """Return why a compaction was skipped, in words of the page's language if it has some."""
+    key = f"skipped_{reason['code']}"
+    if language == "en" or key not in panel_words():
+        return reason["message"]
+    return panel_word(language, key)
 
 
 def _undo_note(dropped: str | None, language: str) -> str:

@@ -9,12 +9,8 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from langchain_core.messages import AIMessage, BaseMessage
-
-from longtable.memory.counting.provider_reports import reported, token_count
-from longtable.memory.messages.marks import GIVEN, mark_of, turn_number
+from longtable.app.pages.context.transcript_facts import MessageFacts
 from longtable.memory.records import BY_CODE, Compaction, is_results, writer_of
-from longtable.memory.voices import NARRATOR, VOICE
 
 WIDTH = 360
 HEIGHT = 132
@@ -94,7 +90,7 @@ class _Call(NamedTuple):
 
 
 def saw_tooth_of(
-    messages: Sequence[BaseMessage],
+    messages: Sequence[MessageFacts],
     records: Sequence[Compaction],
     undone: Iterable[str],
     *,
@@ -103,15 +99,13 @@ def saw_tooth_of(
 ) -> SawTooth:
     """Return the curve of a thread. Pure.
 
-    `messages`: the whole transcript. `records`: all its compactions, oldest first. `undone`: ids of
-    those that were undone. `next_tokens` and `threshold_tokens` are tokens as we count them.
+    `messages`: all of the transcript. `records`: all its compactions, oldest first. `undone`: ids
+    of those that were undone. `next_tokens` and `threshold_tokens` are tokens as we count them.
     """
-    asked = [message for message in enumerate(messages) if _is_call(message[1])]
-    sizes = [_size(message) for _, message in asked]
     calls = [
-        _Call(place, turn_number(message), size)
-        for (place, message), size in zip(asked, sizes, strict=True)
-        if size is not None
+        _Call(place, message.turn, message.tokens)
+        for place, message in enumerate(messages)
+        if message.is_call and message.tokens is not None
     ]
     drawn = _largest_of_groups(calls)
     befores = [record["tokens_before"] for record in records]
@@ -130,28 +124,13 @@ def saw_tooth_of(
         next_call=end,
         next_tokens=next_tokens,
         calls=len(calls),
-        unknown=len(asked) - len(calls),
+        unknown=sum(message.is_call for message in messages) - len(calls),
         largest=largest,
-        turns=max((turn_number(message) for message in messages), default=0),
+        turns=max((message.turn for message in messages), default=0),
         threshold_tokens=threshold_tokens,
         threshold_y=scale.y(threshold_tokens) if shows else None,
         ticks=_ticks(curve.turns),
     )
-
-
-def _is_call(message: BaseMessage) -> bool:
-    """Return whether a message is the answer of this thread's model."""
-    by_code = mark_of(message, "notice") is not None or mark_of(message, VOICE) == NARRATOR
-    return isinstance(message, AIMessage) and not by_code and not mark_of(message, GIVEN)
-
-
-def _size(message: BaseMessage) -> int | None:
-    """Return the tokens of the call that a message answers, None if they are unknown."""
-    counted = token_count(mark_of(message, "sent"))
-    if counted is not None or not isinstance(message, AIMessage):
-        return counted
-    report = reported(message)
-    return report["input"] if report else None
 
 
 def _fall(

@@ -55,23 +55,30 @@ document.addEventListener("keydown", (event) => {
     if (event.target.value.trim()) byId("ask").requestSubmit();
   }
   if (event.key === "Escape") {
-    for (const name of ["left", "panel"]) setOpen(name, false);
+    for (const name of ["left", "panel"]) setOpen(name, false, true);
     for (const menu of document.querySelectorAll(".menu[open]")) menu.open = false;
   }
 });
 
-function setOpen(name, open) {
+// Sides are always open on a wide page; on a narrow one a button opens them, one at a time.
+function setOpen(name, open, byKey) {
   const side = byId(name);
   const button = document.querySelector(`[data-toggle="${name}"]`);
   if (!side || !button) return;
+  const was = side.classList.contains("open");
   side.classList.toggle("open", open);
   button.setAttribute("aria-expanded", String(open));
+  if (open) side.focus();
+  else if (was && byKey) button.focus();
 }
 
 document.addEventListener("click", async (event) => {
   const target = event.target.closest("[data-example], [data-copy], [data-close], [data-toggle]");
   for (const menu of document.querySelectorAll(".menu[open]")) {
     if (!menu.querySelector("summary").contains(event.target)) menu.open = false;
+  }
+  for (const name of ["left", "panel"]) {
+    if (!event.target.closest(`#${name}, [data-toggle="${name}"], dialog`)) setOpen(name, false);
   }
   if (!target) return;
   if ("example" in target.dataset) send(target.dataset.example);

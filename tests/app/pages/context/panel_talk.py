@@ -5,7 +5,13 @@ from typing import Any
 
 from langchain_core.messages import AIMessage
 
-from longtable.app.pages.context.panel_data import PanelData, panel_data, thread_record
+from longtable.app.pages.context.panel_data import (
+    PanelData,
+    PanelThread,
+    panel_data,
+    panel_thread,
+)
+from longtable.app.pages.context.transcript_facts import ArchiveFacts
 from longtable.graph import Conversation, Summarizer
 from tests.support.models import ScriptedModel
 from tests.support.threads import GOOD, summariser, talk, thread
@@ -34,8 +40,13 @@ def short_talk(say: Callable[[str], str] = lambda _: HOSTILE) -> Conversation:
     return conversation
 
 
+def known_of(conversation: Conversation) -> PanelThread:
+    """Return what is read of a conversation for the panel, nothing of it known before."""
+    return panel_thread(conversation, ArchiveFacts())
+
+
 def data_of(conversation: Conversation) -> PanelData:
     """Return the panel's data of a conversation that has had a call."""
-    data = panel_data(thread_record(conversation), conversation.context)
+    data = panel_data(known_of(conversation), conversation.context)
     assert data is not None
     return data

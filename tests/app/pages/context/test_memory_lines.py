@@ -3,6 +3,7 @@
 from langchain_core.messages import AIMessage, HumanMessage
 
 from longtable.app.pages.context.memory_lines import Sources, memory_lines
+from longtable.app.pages.context.transcript_facts import facts_of
 from longtable.memory.compaction.ledger import LedgerLine, render_ledger
 from longtable.memory.messages.marks import marked
 from longtable.memory.pins.pin_lines import render_pins
@@ -15,7 +16,11 @@ TRANSCRIPT = [QUESTION, marked(AIMessage("Yes.", id="a"), turn=1)]
 
 
 def lines_of(text: str, pins: list[Pin], messages: int = 2) -> dict[str, list[tuple[int, int]]]:
-    lines = memory_lines(render_memory(text, "en"), Sources.of(TRANSCRIPT, pins), messages=messages)
+    lines = memory_lines(
+        render_memory(text, "en"),
+        Sources.of(list(map(facts_of, TRANSCRIPT)), pins),
+        messages=messages,
+    )
     written = render_memory(text, "en").split("\n")[1:-1]
     assert ["".join(piece.text for piece in line.pieces) for line in lines] == [
         line for line in written if line.strip()

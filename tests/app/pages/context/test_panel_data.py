@@ -1,8 +1,15 @@
 """The panel's data of a real conversation: pins, memory, undo."""
 
-from longtable.app.pages.context.panel_data import originals, panel_data, thread_record
-from longtable.graph import CompactionPolicy, Conversation
-from tests.app.pages.context.panel_talk import data_of, long_talk
+import json
+from dataclasses import replace
+from pathlib import Path
+
+from longtable.analyst.model import BuiltInAnalyst
+from longtable.app.pages.context.panel_data import originals, panel_data
+from longtable.graph import CompactionPolicy, Conversation, open_conversation
+from longtable.memory.counting.tokens import counter
+from tests.app.pages.context.panel_talk import data_of, known_of, long_talk
+from tests.app.runner import make_home
 
 
 def states(conversation: Conversation) -> dict[str, str]:
@@ -49,23 +56,40 @@ def test_undo_shows_in_the_curve_and_in_the_memory() -> None:
 
 def test_a_new_thread_has_no_data() -> None:
     conversation = long_talk(1)
-    record = thread_record(conversation)
-    assert panel_data(record, conversation.context) is not None
-    empty = thread_record(conversation)
-    empty.channels.pop("brief")  # type: ignore[attr-defined]
+    known = known_of(conversation)
+    assert panel_data(known, conversation.context) is not None
+    empty = replace(known, values={})
     assert panel_data(empty, conversation.context) is None
 
 
 def test_retired_messages_are_in_the_panel() -> None:
     conversation = long_talk(40, policy=CompactionPolicy(retire_after=10))
-    record = thread_record(conversation)
-    assert record.archived > 0
+    known = known_of(conversation)
+    assert known.thread.archived > 0
     data = data_of(conversation)
-    assert data.messages == len(record.messages) == 80
+    assert data.messages == len(known.facts) == 80
     assert data.curve.calls == 40
-    assert len(data.curve.falls) == len(record.compactions) + len(record.retired) - sum(
-        "merged" in each for each in record.compactions
+    records = known.thread.compactions
+    assert len(data.curve.falls) == len(records) + len(known.retired) - sum(
+        "merged" in each for each in records
     )
+
+
+def test_tool_definitions_are_those_that_go_with_the_call(tmp_path: Path) -> None:
+    shop = make_home(tmp_path).shop
+    with open_conversation(shop, model=BuiltInAnalyst(), store="memory://") as conversation:
+        conversation.ask("How many orders are there?")
+        data = data_of(conversation)
+        part = next(part for part in data.parts if part.kind == "tools")
+        named = {tool.name: json.loads(tool.text) for tool in part.tools}
+        assert "sql" in named["run_sql"]["parameters"]["properties"]
+        known = known_of(conversation)
+        assert known.offer is not None
+        definitions = known.offer.definitions(pinning=False)
+        assert [tool.name for tool in part.tools] == [
+            each["function"]["name"] for each in definitions
+        ]
+        assert part.tokens == counter(known.values["brief"]["encoding"]).tools(definitions)
 
 
 def test_originals_are_word_for_word() -> None:

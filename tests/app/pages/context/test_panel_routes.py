@@ -2,21 +2,29 @@
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.testclient import TestClient
 
-from longtable.app.pages.context.panel_data import thread_record
-from longtable.app.pages.context.panel_html import panel_word
-from longtable.app.pages.context.panel_routes import MOST_ORIGINALS, panel_routes
-from longtable.base.errors import PersistenceError, ThreadNotFoundError
+from longtable.app.pages.context.panel_html import panel_word, panel_words
+from longtable.app.pages.context.panel_routes import (
+    CHANGED,
+    MOST_ORIGINALS,
+    compaction_note,
+    panel_routes,
+)
+from longtable.base.errors import PersistenceError, Reason, ThreadNotFoundError
 from longtable.graph import Conversation
-from tests.app.pages.context.panel_talk import HOSTILE, long_talk
+from longtable.nodes.compacting.compaction_events import NOTHING_LEFT
+from tests.app.pages.context.panel_talk import HOSTILE, known_of, long_talk
 from tests.support.threads import talk, thread
 
 PANEL = "/threads/t/panel"
+ROOT = Path(__file__).parents[4]
 
 
 def client_of(conversation: Conversation) -> TestClient:
@@ -50,7 +58,7 @@ def test_the_panel_and_its_parts_are_fragments(talked: Conversation) -> None:
         assert panel.text.startswith('<div class="panel">')
         assert 'value="a-token"' in panel.text
         parts = client.get(f"{PANEL}/next-call").text
-        assert parts.count("<details>") == len(talked.view()) + 2
+        assert parts.count('<details id="part-') == len(talked.view()) + 2
         memory = client.get(f"{PANEL}/memory").text
         assert memory in panel.text
         assert (
@@ -90,13 +98,13 @@ def test_compact_preview_compact_and_undo(short: tuple[TestClient, Conversation]
     expected = conversation.compact(preview=True)
     assert expected is not None
     assert f"{expected.first} to {expected.last}" in preview
-    assert not thread_record(conversation).compactions
+    assert not known_of(conversation).thread.compactions
     compacted = client.post(f"{PANEL}/compact").text
-    record = thread_record(conversation).compactions[-1]
+    record = known_of(conversation).thread.compactions[-1]
     assert f"from {record['tokens_before']:,} to {record['tokens_after']:,} tokens" in compacted
     assert panel_word("en", "nothing_to_compact") in client.post(f"{PANEL}/compact").text
     assert panel_word("en", "undone") in client.post(f"{PANEL}/undo").text
-    assert thread_record(conversation).thread.live[0] is None
+    assert known_of(conversation).thread.live[0] is None
     assert panel_word("en", "nothing_to_undo") in client.post(f"{PANEL}/undo").text
 
 
@@ -132,7 +140,8 @@ def test_a_rule_said_in_a_message_is_restored_after_it_was_ended(
         ("/pins", {"text": "  "}, 422),
         ("/pins", {}, 422),
         ("/pins", {"text": "the password is hunter2secret"}, 422),
-        ("/pins", {"text": "x" * 2_000_000}, 422),
+        ("/pins", {"text": "x" * 1_900_000}, 422),
+        ("/pins", {"text": "x" * 2_000_000}, 400),
         ("/pins", {"text": "nul \0"}, 422),
         ("/pins/p00000000/end", {}, 404),
         ("/pins/p00000000/restore", {}, 404),
@@ -147,6 +156,48 @@ def test_what_cannot_be_done_leaves_the_panel_and_says_why(
     assert answer.headers["HX-Retarget"] == "#panel-note"
     assert 'role="alert"' in answer.text
     assert conversation.pins() == []
+
+
+def test_a_body_that_does_not_say_how_large_it_is_is_refused(
+    short: tuple[TestClient, Conversation],
+) -> None:
+    client, conversation = short
+    answer = client.post(f"{PANEL}/pins", content=iter([b"text=", b"a rule"]))
+    assert answer.status_code == 400
+    assert "at most 2,000,000 bytes" in answer.text
+    assert conversation.pins() == []
+
+
+def test_opened_parts_find_themselves_again_after_a_command(talked: Conversation) -> None:
+    with client_of(talked) as client:
+        before = client.get(PANEL).text
+        answer = client.post(f"{PANEL}/pins", data={"text": "Amounts are in euros."})
+        assert answer.headers["HX-Trigger"] == CHANGED
+        parts = client.get(f"{PANEL}/next-call").text
+        assert f"{CHANGED} from:body" in parts
+        for pattern in (r' id="(line-[^"]+)"', r' id="(next-call)"'):
+            assert set(re.findall(pattern, before)) & set(re.findall(pattern, answer.text))
+        conversation_pins = re.findall(r'<li class="pin [^"]*" id="pin-(p\w+)"', answer.text)
+        assert set(conversation_pins) == {pin.id for pin in talked.pins()}
+
+
+def test_a_skipped_compaction_says_why_in_the_language_of_the_page() -> None:
+    reasons = [Reason(code="summariser_failed", message="the summariser failed: 500")]
+    event: Any = {"type": "context_compaction_skipped", "reasons": reasons}
+    assert "the summariser failed: 500" in compaction_note(event, "en")
+    assert "摘要模型没有成功" in compaction_note(event, "zh")
+    unknown: Any = {**event, "reasons": [Reason(code="of_a_hook", message="not today")]}
+    assert "not today" in compaction_note(unknown, "zh")
+
+
+def test_every_reason_that_the_code_gives_has_chinese_words() -> None:
+    folders = [ROOT / "memory" / "compaction", ROOT / "nodes"]
+    texts = [path.read_text("utf-8") for folder in folders for path in folder.rglob("*.py")]
+    codes = set(re.findall(r'(?:Reason\(\s*code=|object_\(\s*)"(\w+)"', "".join(texts)))
+    assert len(codes) > 8
+    assert codes - {*NOTHING_LEFT} <= {
+        key.removeprefix("skipped_") for key in panel_words() if key.startswith("skipped_")
+    }
 
 
 def test_a_foreign_thread_is_not_found_and_a_new_one_is_empty() -> None:

@@ -5,18 +5,19 @@ from typing import Any, cast
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
 from longtable.app.pages.context.saw_tooth import BASE, MOST_CALLS, TOP, SawTooth, saw_tooth_of
+from longtable.app.pages.context.transcript_facts import MessageFacts, facts_of
 from longtable.memory.messages.marks import mark_of, marked
 from longtable.memory.records import Compaction
 from tests.app.pages.context.panel_talk import data_of, long_talk
 
 
-def turns(sizes: list[int | None]) -> list[BaseMessage]:
+def turns(sizes: list[int | None]) -> list[MessageFacts]:
     messages: list[BaseMessage] = []
     for turn, size in enumerate(sizes, 1):
         marks: dict[str, Any] = {} if size is None else {"sent": size}
         messages.append(marked(HumanMessage("q"), turn=turn))
         messages.append(marked(AIMessage("a"), turn=turn, **marks))
-    return messages
+    return list(map(facts_of, messages))
 
 
 def record(length: int, before: int, after: int, **more: Any) -> Compaction:
@@ -68,7 +69,7 @@ def test_calls_without_a_size_are_counted_and_not_drawn() -> None:
     reported = AIMessage(
         "a", usage_metadata={"input_tokens": 70, "output_tokens": 1, "total_tokens": 71}
     )
-    messages = [*turns([100, None]), HumanMessage("q"), reported]
+    messages = [*turns([100, None]), facts_of(HumanMessage("q")), facts_of(reported)]
     drawn = saw_tooth_of(messages, [], (), next_tokens=120, threshold_tokens=130)
     assert (drawn.calls, drawn.unknown, drawn.largest) == (2, 1, 120)
 
