@@ -12,7 +12,7 @@ comma := ,
 MORE := $(subst $() ,,$(EXTRAS))
 CHAT := $(VENV)/.demo$(addprefix -,$(MORE))
 
-.PHONY: chat web demo test lint docs eval bench notebook clean
+.PHONY: chat web demo test lint docs pictures eval bench notebook clean
 
 chat: $(CHAT)
 	@$(ENV) exec $(BIN)/longtable chat
@@ -39,6 +39,10 @@ docs: $(VENV)/.dev
 	$(BIN)/python -m docs.generate
 	$(BIN)/python -m mkdocs build --strict
 	@echo "Open site/index.html"
+
+# The pictures of the web chat in README and docs. Needs Debian's chromium.
+pictures: $(VENV)/.dev
+	$(BIN)/python -m docs.screenshots
 
 eval: $(VENV)/.dev
 	$(BIN)/python -m evals.analyst

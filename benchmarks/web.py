@@ -32,20 +32,24 @@ PROGRAM = Path(sys.executable).parent / "longtable"
 
 
 @contextmanager
-def serving(home: Path) -> Iterator[tuple[str, float, "subprocess.Popen[str]"]]:
-    """Run `longtable web`. Yield its address, when the command was given, and its process."""
+def serving(
+    home: Path, *options: str, database: str = ""
+) -> Iterator[tuple[str, float, "subprocess.Popen[str]"]]:
+    """Run `longtable web`, over a small shop if no database is named. Yield its address, when the
+    command was given, and its process.
+    """
     begun = time.perf_counter()
     environment = {
         **os.environ,
         "HOME": str(home),
         "XDG_DATA_HOME": str(home),
         "XDG_CONFIG_HOME": str(home),
-        "LONGTABLE_DATABASE": f"sqlite:///{home / 'shop.db'}",
+        "LONGTABLE_DATABASE": database or f"sqlite:///{home / 'shop.db'}",
         "LONGTABLE_STORE": f"sqlite:///{home / 'threads.db'}",
         "PYTHONUNBUFFERED": "1",
     }
     process = subprocess.Popen(
-        [str(PROGRAM), "web", "--port", "0"],
+        [str(PROGRAM), "web", "--port", "0", *options],
         env=environment,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -83,13 +87,13 @@ class Page:
         self.http.headers["X-Longtable-Token"] = token[1] if token else ""
         return str(answer.url.path)
 
-    def ask(self, thread: str) -> tuple[float, int]:
+    def ask(self, thread: str, question: str = QUESTION) -> tuple[float, int]:
         """Ask a question, and return the seconds to the first words, and the bytes of the largest
         message of the stream.
         """
         begun = time.perf_counter()
         first = 0.0
-        self.http.post(f"{thread}/ask", data={"question": QUESTION}).raise_for_status()
+        self.http.post(f"{thread}/ask", data={"question": question}).raise_for_status()
         whole = ""
         with self.http.stream("GET", f"{thread}/events") as stream:
             for text in stream.iter_text():

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from docs.generate import COMMAND, PAGES
+from docs.screenshots import PICTURES
 from longtable import graph
 from longtable.graph import CompactionPolicy, Context, build_graph
 from tests.support.isolation import opened_by_default
@@ -119,3 +120,12 @@ def _anchors(page: Path) -> set[str]:
 
 def test_the_readme_is_short() -> None:
     assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 150
+
+
+def test_the_pictures_of_the_web_chat_are_small_and_the_first_is_the_readmes() -> None:
+    sizes = {picture.name: (DOCS / picture.name).stat().st_size for picture in PICTURES}
+    assert sum(sizes.values()) < 400_000
+    shown = re.findall(r"!\[[^\]]+\]\((?:docs/)?([\w-]+\.png)\)", (ROOT / "README.md").read_text())
+    assert shown[0] == PICTURES[0].name
+    page = (DOCS / "web.md").read_text(encoding="utf-8")
+    assert all(f"({name})" in page for name in sizes)
