@@ -197,7 +197,7 @@ async def _begun(request: PageRequest, begin: Begin) -> Response:
     return HTMLResponse(html, headers=address)
 
 
-async def http_error(http: Request, error: Exception) -> Response:
+def http_error(http: Request, error: Exception) -> Response:
     """Return the page for an address that leads nowhere, and for a form that cannot be read."""
     assert isinstance(error, HTTPException)
     language = browser_language(http)

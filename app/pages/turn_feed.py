@@ -10,11 +10,13 @@ from collections.abc import AsyncIterator
 
 from longtable.app.pages.part_html import Part, TurnPlace
 from longtable.app.pages.part_html import part as template_part
-from longtable.app.pages.turn_html import Change, TurnBody, changes_html, partial_html
+from longtable.app.pages.turn_html import Change, TurnBody, changes_html, partial_html, sse_data
 from longtable.base.events import Event
 
 GOES_ON = ("query_started", "reasoning", "steered", "token", "tool_started")
 """Events after which a turn needs another answer."""
+DONE = "done"
+"""Event of the stream after which a page stops following it."""
 
 
 class TurnFeed:
@@ -76,22 +78,19 @@ class TurnFeed:
             whole = partial_html(f"body-{self.place.key}", "innerHTML", whole)
         return whole + self._end
 
-    async def read(self, after: int = 0, *, pause: float = 0.0) -> AsyncIterator[tuple[int, str]]:
-        """Yield what came after an update, with the number of the newest, until the turn is over.
-        `pause`: seconds between two of them, in which updates gather.
+    async def messages(self, after: int = 0, *, pause: float = 0.0) -> AsyncIterator[str]:
+        """Yield what came after an event as messages of server-sent events, until the turn is over.
+        `pause`: seconds between two of them, in which changes gather.
         """
         number = after
-        while True:
+        while not self.is_over or number < self.number:
             changed = self._changed
-            if number < self.number:
-                newest = self.number
-                html = self.after(number)
-                number = newest
-                if html:
-                    yield newest, html
-                if not self.is_over:
-                    await asyncio.sleep(pause)
-            elif self.is_over:
-                return
-            else:
+            if number >= self.number:
                 await changed.wait()
+                continue
+            html = self.after(number)
+            number = self.number
+            if html:
+                yield sse_data(html, f"{self.place.key}.{number}")
+            await asyncio.sleep(0.0 if self.is_over else pause)
+        yield sse_data(DONE, f"{self.place.key}.{self.number}", DONE)

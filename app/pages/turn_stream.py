@@ -5,7 +5,6 @@ page that lost the connection goes on from there, by the header Last-Event-ID or
 """
 
 import asyncio
-from collections.abc import AsyncGenerator
 
 from markupsafe import escape
 from starlette.datastructures import FormData
@@ -17,13 +16,11 @@ from longtable.app.pages.page_site import LiveTurn, PageRequest, ShownTurn, Site
 from longtable.app.pages.page_words import browser_language
 from longtable.app.pages.part_html import TurnPlace
 from longtable.app.pages.turn_feed import TurnFeed
-from longtable.app.pages.turn_html import body_html, partial_html, sse_data
+from longtable.app.pages.turn_html import body_html, partial_html
 from longtable.base.concurrency import in_thread
 from longtable.base.errors import LongtableError, ThreadNotFoundError
 from longtable.nodes.telemetry import log_failure
 
-DONE = "done"
-"""Event of the stream after which a page stops following it."""
 PAUSE_SECONDS = 0.03
 """Time between two messages to one page: what comes in it is sent as one."""
 
@@ -36,10 +33,12 @@ async def follow(http: Request) -> StreamingResponse:
     live = site.live.get(request.thread_id)
     key, number = position_of(http)
     if live is not None and live.owner == request.owner and key in ("", key_of(live.id)):
-        stream = _updates(feed_of(request, live), number)
+        feed = feed_of(request, live)
     else:
-        stream = _stored(request, key)
-    return StreamingResponse(stream, media_type="text/event-stream")
+        feed = await in_thread(_stored_feed, request, key)
+        number = 0
+    messages = feed.messages(number, pause=PAUSE_SECONDS)
+    return StreamingResponse(messages, media_type="text/event-stream")
 
 
 def position_of(http: Request) -> tuple[str, int]:
@@ -86,21 +85,17 @@ async def _filled(feed: TurnFeed, request: PageRequest, live: LiveTurn) -> None:
         feed.end(end)
 
 
-async def _updates(feed: TurnFeed, after: int) -> AsyncGenerator[str, None]:
-    """Yield the messages of one page."""
-    key = feed.place.key
-    async for number, html in feed.read(after, pause=PAUSE_SECONDS):
-        yield sse_data(html, f"{key}.{number}")
-    yield sse_data(DONE, f"{key}.{feed.number}", DONE)
-
-
-async def _stored(request: PageRequest, key: str) -> AsyncGenerator[str, None]:
-    """Yield the messages for a turn that this process has not run, or that others came after."""
-    html = await in_thread(_stored_turn, request, key)
+def _stored_feed(request: PageRequest, key: str) -> TurnFeed:
+    """Return what a page is sent of a turn that this process has not run, or that others came
+    after.
+    """
+    feed = TurnFeed(TurnPlace(request.thread_id, key, request.language))
+    html = _stored_turn(request, key)
     if not request.is_running:
         html += partial_html("stop", "innerHTML", "")
-    yield sse_data(html, f"{key}.1")
-    yield sse_data(DONE, f"{key}.1", DONE)
+    feed.is_answered = True
+    feed.end(html)
+    return feed
 
 
 def _stored_turn(request: PageRequest, key: str) -> str:

@@ -117,7 +117,12 @@ def panel_routes(
             page = PanelPage(language, thread_id, token_of(request))
             headers: dict[str, str] = {}
             try:
-                values = {**await _fields(request), **request.path_params}
+                body = b""
+                if request.method == "POST":
+                    _check_size(request)
+                    body = await request.body()
+                fields = dict(parse_qsl(body.decode("utf-8", "replace")))
+                values = {**fields, **request.path_params}
                 conversation = await in_thread(conversation_of, request)
                 opened = Opened(conversation, archive)
                 note = ""
@@ -142,17 +147,14 @@ def panel_routes(
     ]
 
 
-async def _fields(request: Request) -> dict[str, str]:
-    """Return the fields of a form. Raises `ConfigError` before a large body is read."""
-    if request.method != "POST":
-        return {}
+def _check_size(request: Request) -> None:
+    """Raise `ConfigError` for a large form, before it is read."""
     if body_is_too_large(request.headers, MOST_FIELD_BYTES):
         raise ConfigError(
             f"a form has at most {MOST_FIELD_BYTES:,} bytes",
             name="form",
             wanted=f"at most {MOST_FIELD_BYTES:,} bytes",
         )
-    return dict(parse_qsl((await request.body()).decode("utf-8", "replace")))
 
 
 def _problem(error: LongtableError, page: PanelPage, method: str) -> Response:

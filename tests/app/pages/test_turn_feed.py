@@ -37,17 +37,20 @@ def filled(events: list[Event], *, over: bool = True) -> TurnFeed:
     return feed
 
 
-async def everything(feed: TurnFeed, after: int = 0) -> list[tuple[int, str]]:
+async def everything(feed: TurnFeed, after: int = 0) -> list[str]:
+    """Return the messages of a page, without the one that says that all has been sent."""
     async with asyncio.timeout(5):
-        return [each async for each in feed.read(after)]
+        messages = [each async for each in feed.messages(after)]
+    assert messages[-1] == f"id: t1.{feed.number}\nevent: done\ndata: done\n\n"
+    return messages[:-1]
 
 
 def test_a_page_with_nothing_is_sent_the_whole_body() -> None:
     async def work() -> None:
-        ((number, html),) = await everything(filled(EVENTS))
-        assert number == len(EVENTS) + 1
-        assert f"<p>before</p>{body_html(EVENTS, PLACE)}" in html
-        assert html.endswith("<end>")
+        (message,) = await everything(filled(EVENTS))
+        assert message.startswith(f"id: t1.{len(EVENTS) + 1}\n")
+        assert shown_body(message) == f"<p>before</p>{body_html(EVENTS, PLACE)}"
+        assert message.endswith("<end>\n\n")
 
     asyncio.run(work())
 
@@ -59,11 +62,11 @@ def test_a_page_that_has_some_is_sent_only_the_rest(number: int) -> None:
         for place in range(1, number + 1):
             update = filled(EVENTS[:place], over=False).after(place - 1)
             shown += sse_data(update, str(place))
-        ((_, rest),) = await everything(filled(EVENTS), number)
+        (rest,) = await everything(filled(EVENTS), number)
         assert "Once" not in rest or number == 1  # the second event closes the first block
         assert "<p>before</p>" not in rest
         whole = f"<p>before</p>{body_html(EVENTS, PLACE)}"
-        assert shown_body(shown + sse_data(rest, "9")) == whole
+        assert shown_body(shown + rest) == whole
 
     asyncio.run(work())
 
@@ -77,9 +80,9 @@ def test_readers_that_wait_are_sent_what_comes() -> None:
             await asyncio.sleep(0.01)
         feed.end("<end>")
         for messages in await asyncio.gather(*readers):
-            assert [number for number, _ in messages] == [*range(1, len(EVENTS) + 2)]
-            stream = "".join(sse_data(html, str(number)) for number, html in messages)
-            assert shown_body(stream) == body_html(EVENTS, PLACE)
+            assert len(messages) == len(EVENTS) + 1
+            assert messages[0].startswith("id: t1.1\n")
+            assert shown_body("".join(messages)) == body_html(EVENTS, PLACE)
 
     asyncio.run(work())
 
@@ -97,7 +100,7 @@ def test_a_turn_without_an_answer_at_its_end_was_interrupted(
     events: list[Event], interrupted: bool
 ) -> None:
     async def work() -> None:
-        ((_, html),) = await everything(filled(events))
-        assert ("This answer was interrupted" in html) == interrupted
+        (message,) = await everything(filled(events))
+        assert ("This answer was interrupted" in message) == interrupted
 
     asyncio.run(work())
