@@ -18,6 +18,10 @@ USAGE = ("longtable", "usage")
 """`BELLS` has one item for each thread with a non-empty inbox. `USAGE` has one item for each
 deleted thread, with the tokens that the thread used.
 """
+SPENDING: Namespace = ("longtable", "spending")
+"""One item for each thread whose usage was reported: what its calls took, and of which state of the
+thread. It is computed anew if it is missing.
+"""
 TURNS: Namespace = ("longtable", "turns")
 """One item for each owner. It has the times at which the owner's last turns began, for the rate
 limit.

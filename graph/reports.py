@@ -4,7 +4,8 @@ of prices.
 
 import json
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
@@ -14,8 +15,8 @@ from langgraph.store.base import Item, SearchOp
 
 from longtable.base.concurrency import a_from
 from longtable.base.errors import ConfigError
-from longtable.base.stored import SPENT, USAGE, thread_namespace
-from longtable.graph.thread_list import MOST_THREADS, list_threads
+from longtable.base.stored import SPENDING, SPENT, USAGE, thread_namespace
+from longtable.graph.thread_list import MOST_THREADS, ThreadInfo, list_threads
 from longtable.graph.thread_state import StoredThreads, threads_in
 from longtable.graph.transcripts import find_thread, load_thread, spent_in, usage_key
 from longtable.memory.counting.prices import Price, price_rows
@@ -26,6 +27,7 @@ from longtable.nodes.tooling.audit import AuditEntry
 from longtable.store.damage import Report, log_damaged, readable, skip_unreadable
 from longtable.store.persistence import Persistence
 from longtable.store.records.thread_index import may_see
+from longtable.store.records.thread_spending import Spending, keep_spending_of
 from longtable.store.storage_errors import storage_errors
 
 MOST_ENTRIES = 1_000_000
@@ -132,13 +134,12 @@ def usage_of_threads(
     (kept,) = threads.batch([SearchOp(SPENT, limit=MOST_ENTRIES)])
     spent: list[Spent] = []
     there: set[str] = set()
-    for info in list_threads(threads, limit=MOST_THREADS, owner=owner, all_owners=all_owners):
-        with skip_unreadable(on_damaged):
-            whole, _ = load_thread(threads, info.thread_id, info.owner, all_owners=all_owners)
-            there.add(info.thread_id)
-            if rows := spent_in(whole):  # one whose deletion was cut short counts once
-                spent += rows
-                deleted.pop(usage_key(whole), None)
+    infos = list_threads(threads, limit=MOST_THREADS, owner=owner, all_owners=all_owners)
+    for info, spending in _spending_of(threads, infos, all_owners, on_damaged):
+        there.add(info.thread_id)
+        if spending.rows:  # one whose deletion was cut short counts once
+            spent += spending.in_project(info.project)
+            deleted.pop(spending.usage_key, None)
     for item in kept or []:
         visible = all_owners or may_see(item.value.get("owner"), owner)
         if visible and item.value["thread"] not in there:
@@ -150,6 +151,48 @@ def usage_of_threads(
 
 
 ausage_of_threads = a_from(usage_of_threads)
+
+
+def _spending_of(
+    threads: StoredThreads, infos: Sequence[ThreadInfo], all_owners: bool, on_damaged: Report
+) -> Iterator[tuple[ThreadInfo, Spending]]:
+    """Yield what each thread took. Only threads that changed since the last report are read."""
+    states = _states_of(threads, infos)
+    (items,) = threads.batch([SearchOp(SPENDING, limit=MOST_ENTRIES)])
+    known = {item.key: item.value for item in items or [] if item.namespace == SPENDING}
+    for info in infos:
+        state = states.get(info.thread_id, "")
+        spending = Spending.from_json(known.get(info.thread_id, {}))
+        if spending is None or not state or spending.state != state:
+            spending = None
+            with skip_unreadable(on_damaged):
+                whole, _ = load_thread(threads, info.thread_id, info.owner, all_owners=all_owners)
+                spending = Spending(state, usage_key(whole), spent_in(whole))
+            if spending is not None and state:
+                keep_spending_of(threads.optional_store, info.thread_id, spending)
+        if spending is not None:
+            yield info, spending
+
+
+def _states_of(threads: StoredThreads, infos: Sequence[ThreadInfo]) -> Mapping[str, str]:
+    """Return for each thread a text that changes with each change of the thread: its newest
+    checkpoint. If the checkpointer cannot tell it, as on a server, the text says what the store
+    knows of the thread's last turn, and of the calls that its turns made.
+
+    A node of another graph's thread has no checkpoint of its own, and is left out.
+    """
+    newest = threads.newest_checkpoints()
+    if newest is not None:
+        return newest
+    (items,) = threads.batch([SearchOp(SPENT, limit=MOST_ENTRIES)])
+    calls: Counter[str] = Counter()
+    for item in items or []:
+        calls[item.value["thread"]] += sum(row["calls"] for row in item.value["rows"])
+    states: dict[str, str] = {}
+    for info in infos:
+        known = (info.updated, info.turns, info.messages, calls[info.thread_id])
+        states[info.thread_id] = " ".join(map(str, known))
+    return states
 
 
 def within(rows: list[Spent], first: str, last: str) -> list[Spent]:

@@ -118,6 +118,13 @@ class StoredThreads:
         saver = self.graph.checkpointer
         return saver.checkpoint_ids(thread_id) if isinstance(saver, GuardedSaver) else []
 
+    def newest_checkpoints(self) -> dict[str, str] | None:
+        """Return the id of the newest checkpoint of each thread. Nothing else of the checkpoints is
+        read. Return None if the checkpointer cannot list ids.
+        """
+        saver = self.graph.checkpointer
+        return saver.newest_checkpoints() if isinstance(saver, GuardedSaver) else None
+
     def is_deleted(self, thread_id: str) -> bool:
         """Return whether a thread that has no checkpoints was deleted. Deleting a thread also
         deletes the entry of its writer, which shows that it was deleted.

@@ -17,6 +17,7 @@ from longtable.base.stored import (
     BELLS,
     KINDS,
     NODE,
+    SPENDING,
     THREADS,
     TURNS,
     USAGE,
@@ -228,6 +229,7 @@ def delete(
     threads.batch(
         [
             PutOp(BELLS, thread_id, None),
+            PutOp(SPENDING, thread_id, None),
             PutOp(TURNS, turns_key(None, thread_id), None),
             PutOp(THREADS, thread_id, None),
         ]

@@ -35,6 +35,10 @@ CHECKPOINT_IDS = (
     "SELECT checkpoint_id FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = '' ORDER BY"
     " checkpoint_id DESC"
 )
+NEWEST = (
+    "SELECT thread_id, max(checkpoint_id) FROM checkpoints WHERE checkpoint_ns = '' GROUP BY"
+    " thread_id"
+)
 FORGET = "DELETE FROM longtable_writers WHERE thread_id = ?"
 
 _SERVER_GONE = {"57P01", "57P02", "57P03"}
@@ -93,6 +97,12 @@ class ProcessHeads:
         )
         return sorted(stored, reverse=True)
 
+    def newest_checkpoints(self) -> dict[str, str] | None:
+        if not isinstance(self.saver, InMemorySaver):
+            return None
+        stored = {key: spaces.get("", {}) for key, spaces in self.saver.storage.items()}
+        return {thread_id: max(ids) for thread_id, ids in stored.items() if ids}
+
     def _newest(self, key: Key) -> str | None:
         thread_id, namespace = key
         if isinstance(self.saver, InMemorySaver):  # its ids are at hand: nothing to load
@@ -142,6 +152,11 @@ class SqlHeads(ABC):
         """Return the ids of a thread's checkpoints, newest first, without decoding them."""
         with self._reading() as execute:
             return [row[0] for row in execute(CHECKPOINT_IDS, (thread_id,))]
+
+    def newest_checkpoints(self) -> dict[str, str] | None:
+        """Return the id of the newest checkpoint of each thread, without decoding one."""
+        with self._reading() as execute:
+            return {str(row[0]): str(row[1]) for row in execute(NEWEST, ())}
 
     @abstractmethod
     def _reading(self) -> AbstractContextManager[Execute]:

@@ -120,6 +120,12 @@ class GuardedSaver(BaseCheckpointSaver[Any]):
         """
         return self.heads.checkpoint_ids(thread_id)
 
+    def newest_checkpoints(self) -> dict[str, str] | None:
+        """Return the id of the newest checkpoint of each thread, including checkpoints that cannot
+        be read. Return None if the wrapped saver cannot list ids.
+        """
+        return self.heads.newest_checkpoints()
+
     def put(
         self,
         config: RunnableConfig,

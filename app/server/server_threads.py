@@ -91,6 +91,9 @@ class ServerThreads(StoredThreads):
             # Its place in the index may be left.
             return StateSnapshot({}, (), {}, None, None, None, (), ())
 
+    def newest_checkpoints(self) -> None:
+        """Return None. The server tells no checkpoint without reading its thread."""
+
     def is_deleted(self, thread_id: str) -> bool:  # noqa: ARG002  # the server says what is there
         """Return True. The server itself tells which threads exist, so a thread without checkpoints
         has lost none.

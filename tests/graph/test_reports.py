@@ -10,9 +10,11 @@ from typing import Any
 
 import pytest
 from langchain_core.messages import AIMessage
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import StateSnapshot
 
 from longtable.base.errors import ConfigError, ThreadNotFoundError
-from longtable.base.stored import THREADS
+from longtable.base.stored import SPENDING, THREADS
 from longtable.graph import (
     Context,
     Conversation,
@@ -28,6 +30,7 @@ from longtable.graph import (
     read_prices,
     usage_of_threads,
 )
+from longtable.graph.thread_state import StoredThreads, reader
 from longtable.memory.counting.prices import price_of, price_rows
 from longtable.memory.counting.tokens import counter
 from longtable.memory.counting.usage import Spent, added, call_usage, spent_of, spent_on
@@ -297,3 +300,68 @@ def test_a_turn_from_another_project_finds_no_thread_until_it_is_moved(tmp_path:
             move_thread(kept, "nobody", "north")
         move_thread(kept, "a", "")
         assert [info.project for info in list_threads(kept)] == [""]
+
+
+ROOMY = Context(model_limit=100_000)
+
+
+class CountingThreads(StoredThreads):
+    """The threads of a store, with the ids of those that were read."""
+
+    def __init__(self, persistence: Persistence) -> None:
+        super().__init__(reader(persistence))
+        self.read: list[str] = []
+
+    def load(self, thread_id: str, checkpoint_id: str | None = None) -> StateSnapshot:
+        self.read.append(thread_id)
+        return super().load(thread_id, checkpoint_id)
+
+
+def report(persistence: Persistence) -> tuple[dict[str, int], list[str]]:
+    """Return the calls of each thread, and the threads that were read for it."""
+    threads = CountingThreads(persistence)
+    rows = usage_of_threads(threads, by=["thread"], all_owners=True)
+    return {row.thread: row.calls for row in rows}, sorted(threads.read)
+
+
+@pytest.mark.parametrize("url", ["memory://", "sqlite"])
+def test_a_second_report_reads_only_threads_that_changed(tmp_path: Path, url: str) -> None:
+    place = f"sqlite:///{tmp_path}/chat.db" if url == "sqlite" else url
+    with open_persistence(place) as persistence:
+        graph = build_graph(model=ScriptedModel(say=lambda _: AIMessage("yes"))).compile(
+            checkpointer=persistence.checkpointer, store=persistence.store
+        )
+        talks = {name: Conversation(graph, name, context=ROOMY) for name in ("a", "b", "c")}
+        for talk in talks.values():
+            talk.ask("one")
+        assert report(persistence) == ({"a": 1, "b": 1, "c": 1}, ["a", "b", "c"])
+        assert report(persistence) == ({"a": 1, "b": 1, "c": 1}, [])
+        talks["b"].ask("two")
+        assert report(persistence) == ({"a": 1, "b": 2, "c": 1}, ["b"])
+        talks["a"].pin("Count open orders only.")
+        assert report(persistence) == ({"a": 1, "b": 2, "c": 1}, ["a"])
+        delete_thread(persistence, "c")
+        assert persistence.store.get(SPENDING, "c") is None
+        assert report(persistence) == ({"a": 1, "b": 2, "deleted": 1}, [])
+        move_thread(persistence, "a", project="north")
+        rows = usage_of_threads(persistence, by=["project"])
+        assert {row.project: row.calls for row in rows} == {"north": 1, "": 3}
+
+
+def test_a_report_is_right_where_the_checkpointer_tells_no_checkpoints(tmp_path: Path) -> None:
+    with open_persistence(f"sqlite:///{tmp_path}/chat.db") as persistence:
+        saver = UnlistedSaver()
+        graph = build_graph(model=ScriptedModel(say=lambda _: AIMessage("yes"))).compile(
+            checkpointer=saver, store=persistence.store
+        )
+        talk = Conversation(graph, "a", context=ROOMY)
+        threads = StoredThreads(graph)
+        for calls in (1, 2, 3):
+            talk.ask("again")
+            for _ in range(2):
+                (row,) = usage_of_threads(threads, by=["thread"])
+                assert row.calls == calls
+
+
+class UnlistedSaver(InMemorySaver):
+    """A saver that is not wrapped by ours, as a server has one."""
