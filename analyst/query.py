@@ -177,6 +177,7 @@ def labelled(part: Part, labels: Mapping[str, str]) -> Part:
 # -- writing ---------------------------------------------------------------------------------------
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_BACKSLASH = "\\"
 PATTERNS = {"contains": "%{}%", "starts": "{}%", "ends": "%{}"}
 
 
@@ -216,7 +217,13 @@ class _Writer:
         """
         special = not _PLAIN.fullmatch(name) or name.lower() in vocabulary().lists["reserved"]
         folded = self.rules.exact_names and name != name.lower()
-        return '"' + name.replace('"', '""') + '"' if special or folded else name
+        return self.rules.quoted(name) if special or folded else name
+
+    def literal(self, value: Value | None) -> str:
+        """Return a value as SQL."""
+        if isinstance(value, str):
+            return self.rules.literal(value)
+        return str(value).upper() if isinstance(value, bool) else str(value)
 
     def order(self, order: Order) -> str:
         """Return the SQL of a sort key with missing values last. Some dialects put them first."""
@@ -259,11 +266,11 @@ class _Writer:
             text = left if cond.op == "=" else f"NOT {left}"
         elif cond.op in PATTERNS:
             escaped = re.sub(r"([\\%_])", r"\\\1", str(value))
-            text = f"{left} {self.rules.like} {_literal(PATTERNS[cond.op].format(escaped))}" + (
-                " ESCAPE '\\'" if escaped != value else ""
-            )
+            text = f"{left} {self.rules.like} {self.literal(PATTERNS[cond.op].format(escaped))}"
+            if escaped != value:
+                text += f" ESCAPE {self.rules.literal(_BACKSLASH)}"
         elif isinstance(value, tuple):
-            values = list(map(_literal, value))
+            values = list(map(self.literal, value))
             text = (
                 f"{left} BETWEEN {values[0]} AND {values[1]}"
                 if cond.op == "between"
@@ -277,14 +284,8 @@ class _Writer:
             )
             text = f"{left} {cond.op.upper()} ({write_sql(inner, self.dialect)})"
         else:
-            text = f"{left} {cond.op} {_literal(value)}"
+            text = f"{left} {cond.op} {self.literal(value)}"
         return f"NOT {text}" if cond.negated else text
-
-
-def _literal(value: Value | None) -> str:
-    if isinstance(value, str):
-        return "'" + value.replace("'", "''") + "'"
-    return str(value).upper() if isinstance(value, bool) else str(value)
 
 
 # -- reading ---------------------------------------------------------------------------------------

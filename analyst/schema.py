@@ -535,7 +535,7 @@ def _table(raw: dict[str, Any], *, described: bool) -> Table:
     )
 
 
-_NAME = r'(?:"(?:[^"]|"")+"|[^\W\d]\w*(?:\.\w+)*)'
+_NAME = r'(?:"(?:[^"]|"")+"|`(?:[^`]|``)+`|[^\W\d]\w*(?:\.\w+)*)'
 _CARD = re.compile(
     r"^Database: .* \((?P<dialect>\w+) dialect\)\.$.*?^Schema \((?P<count>[\d,]+)"
     r" tables?;[^\n]*\n(?P<lines>.*?)(?:\n\n|\Z)",
@@ -549,7 +549,9 @@ _CARD_COLUMN = re.compile(
     rf" (?P<target>{_NAME}(?:\.{_NAME})*))?"
 )
 # Commas in quotes or brackets are no ends.
-_CARD_PART = re.compile(r'(?:"[^"]*"|[(\[](?:[^()\[\]]|[(\[][^()\[\]]*[)\]])*[)\]]|[^,"(\[])+')
+_CARD_PART = re.compile(
+    r'(?:"[^"]*"|`[^`]*`|[(\[](?:[^()\[\]]|[(\[][^()\[\]]*[)\]])*[)\]]|[^,"`(\[])+'
+)
 _CUT = re.compile(r"…|, and [\d,]+ more$")
 
 
@@ -582,4 +584,5 @@ def read_card(text: str) -> Catalog | None:
 
 
 def _bare(name: str) -> str:
-    return name[1:-1].replace('""', '"') if name.startswith('"') else name
+    mark = name[0]
+    return name[1:-1].replace(mark * 2, mark) if mark in '"`' else name

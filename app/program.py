@@ -323,17 +323,31 @@ def config(options: RunOptions) -> None:
 @app.command()
 def demo(
     force: Annotated[bool, typer.Option("--force", help="Build it anew.")] = False,
+    into: Annotated[
+        str | None,
+        typer.Option("--into", help="Load it into this database, which must be empty."),
+    ] = None,
     json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Build the demo database if it does not exist yet, and print its path."""
+    """Build the demo database if it does not exist yet, and print its path. With --into URL, load
+    it into an empty database of any engine, and print that URL.
+    """
     with running({"json": json, "debug": debug}) as (settings, _):
         from longtable.app.console.screen import demo_progress
         from longtable.app.session import demo_database
 
         path = demo_database(demo_progress, force=force)
+        shown = str(path)
+        record = {"type": "demo", "path": shown, "url": f"duckdb:///{path}"}
+        if into is not None:
+            from longtable.app.demo_into import load_demo
+
+            with demo_progress() as on_step:
+                shown = load_demo(path, into, on_step=on_step)
+            record = {"type": "demo", "url": shown}
         if settings.as_json:
-            print_json([{"type": "demo", "path": str(path), "url": f"duckdb:///{path}"}])
+            print_json([record])
         else:
             with writing():
-                print(path)
+                print(shown)

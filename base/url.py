@@ -19,19 +19,38 @@ DATA_ENDINGS = frozenset(
 PACKABLE = DATA_ENDINGS - {".parquet", ".xlsx"}
 """Endings of files that may be compressed, as in sales.csv.gz."""
 GZIP = ".gz"
-POSTGRES_SCHEMES = ("postgresql", "postgres")
+
+
+@dataclass(frozen=True)
+class Server:
+    """A kind of server: its dialect, the scheme of the URL that its driver gets, its name for
+    people, and how its URL is written.
+    """
+
+    dialect: str
+    scheme: str
+    title: str
+    example: str
+
+
+_POSTGRES = Server(
+    "postgres", "postgresql", "PostgreSQL", "postgresql://user:password@host:5432/database"
+)
+_MYSQL = Server("mysql", "mysql", "MySQL", "mysql://user:password@host:3306/database")
+SERVERS = {"postgresql": _POSTGRES, "postgres": _POSTGRES, "mysql": _MYSQL, "mariadb": _MYSQL}
+"""Servers by the schemes of their URLs."""
 SUPPORTED = (
     "sqlite:///file.db or duckdb:///file.duckdb (four slashes before an absolute path), a path"
-    " ending in .db, .sqlite, .sqlite3 or .duckdb, postgresql://user:password@host/database, or"
-    " files:///folder, a folder or a file ending in .csv, .tsv, .txt, .parquet, .json, .jsonl or"
+    " ending in .db, .sqlite, .sqlite3 or .duckdb, postgresql://user:password@host/database,"
+    " mysql://user:password@host/database (MariaDB too), or files:///folder, a folder or a file ending in .csv, .tsv, .txt, .parquet, .json, .jsonl or"
     " .xlsx, text also packed as in .csv.gz"
 )
 _HOST = re.compile(r"(\[[0-9a-fA-F:.%]+\]|[^:@\[\]]*)(:\d*)?")
 _LOGIN = re.compile(r"(?:[^@%\s]|%[0-9a-fA-F]{2})*")
-UNWALLED = {"mysql": "MySQL", "mariadb": "MariaDB", "mssql": "SQL Server", "oracle": "Oracle"}
+UNWALLED = {"mssql": "SQL Server", "oracle": "Oracle"}
 WHY_UNWALLED = (
     "a model's SQL runs only where the engine itself can be held to reading, and that wall is built"
-    " for SQLite, DuckDB and PostgreSQL only"
+    " for SQLite, DuckDB, PostgreSQL, MySQL and MariaDB only"
 )
 
 
@@ -93,8 +112,8 @@ def parse_url(url: str) -> Location:
             f"{UNWALLED[kind]} databases ({kind}://) are not supported: {WHY_UNWALLED}; use"
             f" {SUPPORTED}"
         )
-    if kind in POSTGRES_SCHEMES:
-        return _server(rest)
+    if kind in SERVERS:
+        return _server(SERVERS[kind], rest)
     if kind not in ("sqlite", "duckdb", "files"):
         raise ConfigError(f"the database scheme {kind!r} is unknown: use {SUPPORTED}")
     if not rest.startswith("/") or rest in ("/", "/:memory:"):
@@ -108,11 +127,11 @@ def parse_url(url: str) -> Location:
     return Location("sqlite" if kind == "sqlite" else "duckdb", path.stem, path)
 
 
-def _server(rest: str) -> Location:
-    """Read the part of a PostgreSQL URL after "://" as libpq does. Raises `ConfigError` if it
-    cannot be read.
+def _server(kind: Server, rest: str) -> Location:
+    """Read the part of a server's URL after "://" as libpq does. Raises `ConfigError` if it cannot
+    be read.
     """
-    server = f"postgresql://{rest}"
+    server = f"{kind.scheme}://{rest}"
     try:
         parts = urlsplit(server)
         parameters = parse_qs(parts.query)
@@ -120,10 +139,10 @@ def _server(rest: str) -> Location:
             unquote(parts.path.lstrip("/"))
             or parameters.get("dbname", [""])[0]
             or unquote(parts.username or "")
-            or "postgres"
+            or kind.dialect
         )
     except ValueError:
-        raise _unreadable() from None
+        raise _unreadable(kind) from None
     login, _, hosts = parts.netloc.rpartition("@")
     # With a second @, a blank or half an escape libpq would take a part of the password for the
     # host, and say it.
@@ -132,14 +151,14 @@ def _server(rest: str) -> Location:
         or not _LOGIN.fullmatch(login)
         or not all(_HOST.fullmatch(host) for host in hosts.split(","))
     ):
-        raise _unreadable()
-    return Location("postgres", name, server=server)
+        raise _unreadable(kind)
+    return Location(kind.dialect, name, server=server)
 
 
-def _unreadable() -> ConfigError:
+def _unreadable(kind: Server) -> ConfigError:
     return ConfigError(
-        "the PostgreSQL URL cannot be read: write postgresql://user:password@host:5432/database,"
-        " special characters of user and password percent-encoded (@ is %40)"
+        f"the {kind.title} URL cannot be read: write {kind.example}, special characters of user and"
+        " password percent-encoded (@ is %40)"
     )
 
 
@@ -149,4 +168,4 @@ def without_password(url: str, location: Location) -> str:
         return url
     parts = urlsplit(location.server)
     login, at, host = parts.netloc.rpartition("@")
-    return f"postgresql://{login.partition(':')[0]}{at}{host}{parts.path}"
+    return f"{parts.scheme}://{login.partition(':')[0]}{at}{host}{parts.path}"

@@ -9,10 +9,10 @@ from sqlglot import exp
 
 from longtable.checks.question import Question
 from longtable.checks.vocabulary import name_words
-from longtable.tools.catalog import Catalog, Column, Table, fold, quoted
+from longtable.tools.catalog import Catalog, Column, Table, fold
 from longtable.tools.cells import clip
 from longtable.tools.sql.narrow import owner_of, sources_of
-from longtable.tools.sql.parsing import written
+from longtable.tools.sql.parsing import dialect_of, written
 
 STEPS: dict[type[exp.Expr], int] = {exp.GT: 1, exp.GTE: 0, exp.LT: -1, exp.LTE: 0}
 """The kinds of comparison by size. The number is added to a written whole number to get the first
@@ -162,7 +162,8 @@ class Part:
         """Return SQL for a column of the table that has this name or alias in the query."""
         table = self.tables[alias]
         owner = table.bare_name if table and fold(table.bare_name) == alias else alias
-        return f"{quoted(owner)}.{quoted(name)}"
+        rules = dialect_of(self.dialect)
+        return f"{rules.quoted(owner)}.{rules.quoted(name)}"
 
     def identity(self, *aliases: str) -> list[str]:
         """Return SQL for the columns that identify a row of these tables."""

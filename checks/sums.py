@@ -11,9 +11,10 @@ from sqlglot import exp
 
 from longtable.checks.query_part import Part
 from longtable.checks.vocabulary import FACTORS, NAME_WORDS, name_words
-from longtable.tools.catalog import Column, ForeignKey, Table, fold, quoted
+from longtable.tools.catalog import Column, ForeignKey, Table, fold
 from longtable.tools.schema.sampling import NUMBER
 from longtable.tools.sql.narrow import owner_of
+from longtable.tools.sql.parsing import dialect_of
 from longtable.tools.sql.verdict import Probe
 
 
@@ -180,10 +181,11 @@ def _sums_by(measure: _Measure, key: ForeignKey, alias: str) -> str:
     """
     part = measure.part
     table = part.tables[alias]
+    rules = dialect_of(part.dialect)
     source = table.sql_name if table else alias
     return (
-        f"SELECT {quoted(key.columns[0])} AS k, {part.text(measure.node)} AS s"
-        f" FROM {source} AS {quoted(alias)} GROUP BY 1"
+        f"SELECT {rules.quoted(key.columns[0])} AS k, {part.text(measure.node)} AS s"
+        f" FROM {source} AS {rules.quoted(alias)} GROUP BY 1"
     )
 
 
@@ -194,6 +196,6 @@ def _total_probe(
         "other_route",
         f"{measure.text} differs from {head.name}.{column.name} in {{0:,}} of its rows",
         f"SELECT COUNT(*) FROM {head.sql_name} AS h JOIN ({sums}) AS r"
-        f" ON r.k = h.{quoted(key.referenced_columns[0])}"
-        f" WHERE ABS(h.{quoted(column.name)} - r.s) > 0.01",
+        f" ON r.k = h.{head.sql_column(key.referenced_columns[0])}"
+        f" WHERE ABS(h.{head.sql_column(column.name)} - r.s) > 0.01",
     )

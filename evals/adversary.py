@@ -8,7 +8,7 @@ halves with the first one that answers for what is masked.
 import argparse
 import random
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from string import ascii_lowercase
 
@@ -16,6 +16,7 @@ from longtable.base.errors import DatabaseError
 from longtable.tools.database import Database
 from longtable.tools.sql.table_policy import TablePolicy
 from longtable.tools.toolset import run_sql
+from tests.support.mariadb import stop_mariadb_server
 from tests.support.postgres import stop_postgres_server
 from tests.tools.databases import DIALECTS, make, url
 
@@ -111,6 +112,18 @@ QUESTIONS = {
             " ARRAY[p.c]) = 0"
         ),
     ],
+    "mysql": [
+        f"SELECT s.id, LEAST(s.secret, p.c) = s.secret AND s.secret <> p.c FROM {_PAIRS}",
+        f"SELECT s.id FROM {_PAIRS} WHERE IF(s.secret < p.c, 1, 0)",
+        f"SELECT s.id, STRCMP(s.secret, p.c) = -1 FROM {_PAIRS}",
+        f"SELECT s.id, FIELD(1, s.secret < p.c) FROM {_PAIRS}",
+        f"SELECT s.id FROM {_PAIRS} WHERE BINARY s.secret < p.c",
+        f"SELECT s.id FROM {_PAIRS} WHERE s.secret COLLATE utf8mb4_bin < p.c",
+        f"SELECT s.id FROM {_PAIRS} WHERE NOT s.secret <=> p.c AND s.secret < p.c",
+        "SELECT s.id FROM secrets s JOIN q ON q.id = s.id WHERE s.secret REGEXP CONCAT('^', q.c)",
+        "SELECT s.id FROM secrets s JOIN q ON q.id = s.id WHERE LOCATE(q.c, s.secret) = 1",
+        f"SELECT s.id, ELT(1 + (s.secret < p.c), 0, 1) FROM {_PAIRS}",
+    ],
 }
 """Each returns the rows whose text sorts before `p.c`: the letters known so far, and one more. `q`
 holds the known letters with each letter before that one; `z` the probes and empty texts. A second
@@ -170,7 +183,7 @@ class Adversary:
             "z": [*probes.items(), *((row, "") for row in probes)],
         }
         ctes = [
-            f"{name}(id, c) AS (VALUES {', '.join(map(_row, rows))})"
+            f"{name}(id, c) AS ({self._rows(rows)})"
             for name, rows in tables.items()
             if f" {name} " in question + " "
         ]
@@ -186,6 +199,11 @@ class Adversary:
         return {
             row: row in columns_of and columns_of[row] in ([], [1], [True], ["1"]) for row in known
         }
+
+    def _rows(self, rows: Iterable[tuple[int, str]]) -> str:
+        if self.database.dialect == "mysql":  # sqlglot reads VALUES there as a function
+            return " UNION ALL ".join(f"SELECT {number}, '{text}'" for number, text in rows)
+        return f"VALUES {', '.join(map(_row, rows))}"
 
     def texts(self) -> list[str]:
         """Return what is believed of each text."""
@@ -253,6 +271,7 @@ def main() -> None:
                 )
     finally:
         stop_postgres_server()
+        stop_mariadb_server()
     raise SystemExit(1 if total else 0)
 
 

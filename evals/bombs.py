@@ -33,6 +33,7 @@ from typing import Any
 from longtable.base.errors import ConnectionWaitError, DatabaseError
 from longtable.tools.database import Database, Isolation, QueryLimits
 from longtable.tools.toolset import run_sql
+from tests.support.mariadb import stop_mariadb_server
 from tests.support.postgres import stop_postgres_server
 from tests.tools.databases import DIALECTS, make, url
 from tests.tools.workers.bombs import BOMBS
@@ -340,6 +341,7 @@ def main() -> None:
                     faults += prove(place, dialect, names)
         finally:
             stop_postgres_server()
+            stop_mariadb_server()
     print("\n".join(faults) or "all as promised")
     sys.exit(bool(faults))
 

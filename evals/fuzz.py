@@ -24,6 +24,7 @@ from longtable.base.errors import DatabaseError
 from longtable.tools.database import Database, QueryLimits
 from longtable.tools.sql.table_policy import TablePolicy
 from longtable.tools.toolset import run_sql
+from tests.support.mariadb import mariadb_server, stop_mariadb_server
 from tests.support.postgres import postgres_server, stop_postgres_server
 from tests.tools.databases import DIALECTS, ONLY, SCHEMA, make_file, url
 from tests.tools.sql import sql_texts, sql_texts_policy
@@ -281,6 +282,9 @@ class Pair:
         """Return a mark of all that the databases hold."""
         if self.dialect == "postgres":
             return repr([postgres_server().run(str(place), _HELD) for place in self.urls])
+        if self.dialect == "mysql":
+            names = (self.one.name, self.other.name)
+            return repr([mariadb_server().run(_HELD_BY_MARIADB, database=name) for name in names])
         files = sorted(path for path in self.folder.rglob("*") if path.is_file())
         return repr([(str(path), hashlib.sha256(path.read_bytes()).hexdigest()) for path in files])
 
@@ -291,6 +295,14 @@ SELECT (SELECT json_agg(p ORDER BY id)::text FROM people p), (SELECT json_agg(v)
        (SELECT last_value FROM counter), (SELECT count(*) FROM pg_class), (SELECT count(*) FROM pg_proc),
        (SELECT count(*) FROM pg_largeobject_metadata), (SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'),
        (SELECT count(*) FROM pg_db_role_setting)
+"""
+
+
+_HELD_BY_MARIADB = """
+SELECT (SELECT JSON_ARRAYAGG(CONCAT_WS('|', id, name, city, salary)) FROM people), (SELECT JSON_ARRAYAGG(secret) FROM vault),
+       (SELECT JSON_ARRAYAGG(CONCAT_WS('|', id, name, salary, email)) FROM staff),
+       (SELECT COUNT(*) FROM information_schema.tables), (SELECT COUNT(*) FROM information_schema.routines),
+       (SELECT COUNT(*) FROM mysql.global_priv), (SELECT COUNT(*) FROM information_schema.global_variables)
 """
 
 
@@ -306,6 +318,8 @@ def pair(dialect: str, folder: Path) -> Iterator[Pair]:
     for number, text in enumerate((script, twin)):
         if dialect == "postgres":
             urls.append(postgres_server().create(text))
+        elif dialect == "mysql":
+            urls.append(mariadb_server().create(text))
         else:
             home = folder / f"{number}"
             home.mkdir()
@@ -319,7 +333,7 @@ def pair(dialect: str, folder: Path) -> Iterator[Pair]:
             one,
             other,
             folder,
-            (one.name, other.name) if dialect == "postgres" else ("\0", "\0"),
+            (one.name, other.name) if dialect in ("postgres", "mysql") else ("\0", "\0"),
             urls=tuple(urls),
         )
 
@@ -364,6 +378,7 @@ def main() -> None:
         ]
     finally:
         stop_postgres_server()
+        stop_mariadb_server()
     raise SystemExit(1 if any(two.findings for two in findings) else 0)
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from evals.fuzz import Pair, pair
 from longtable.base.errors import DatabaseError
+from tests.support.mariadb import stop_mariadb_server
 from tests.support.postgres import stop_postgres_server
 from tests.tools.databases import DIALECTS
 from tests.tools.sql.sql_texts_second import QUIET, REFUSE, RUN, STOP
@@ -52,3 +53,4 @@ if __name__ == "__main__":
             measure(name)
     finally:
         stop_postgres_server()
+        stop_mariadb_server()

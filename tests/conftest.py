@@ -52,6 +52,8 @@ def end_of_the_postgres_server() -> Iterator[None]:
     if (module := sys.modules.get("tests.support.postgres")) is not None:
         # Never loaded for its end alone.
         module.stop_postgres_server()
+    if module := sys.modules.get("tests.support.mariadb"):
+        module.stop_mariadb_server()
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

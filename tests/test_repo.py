@@ -151,7 +151,7 @@ NAMES_ENGINES = {
     "evaluation/mutations.py": "changes copies of files of one engine",
     "evaluation/formats/benchmark_files.py": "the endings of benchmarks' database files",
     "app/commands/eval_": "those files and copies",
-    "app/demo.py": "builds the demo's database",
+    "app/demo": "builds the demo's database, and loads it into others",
     "app/program.py": "the demo's URL",
     "app/session.py": "the demo's URL",
     "app/pages/uploads.py": "endings of uploads",

@@ -62,6 +62,8 @@ class Table:
     rows_estimate: int | None = None
     """The number of rows by the server's statistics, None if the server keeps no statistics for it.
     """
+    quote: str = field(default='"', repr=False)
+    """The mark that quotes names in the engine's SQL."""
 
     @property
     def bare_name(self) -> str:
@@ -76,11 +78,12 @@ class Table:
     @property
     def sql_name(self) -> str:
         """Return the table's name quoted for SQL, with the schema if SQL must write it."""
-        return (
-            f"{quoted(self.schema)}.{quoted(self.bare_name)}"
-            if self.qualified
-            else quoted(self.bare_name)
-        )
+        name = quoted(self.bare_name, self.quote)
+        return f"{quoted(self.schema, self.quote)}.{name}" if self.qualified else name
+
+    def sql_column(self, name: str) -> str:
+        """Return the name of a column quoted for SQL."""
+        return quoted(name, self.quote)
 
 
 class Expansion(NamedTuple):
@@ -230,9 +233,9 @@ def fold(name: str) -> str:
     return name.translate(_LOWER)
 
 
-def quoted(name: str) -> str:
-    """Quote a name for SQL."""
-    return '"' + name.replace('"', '""') + '"'
+def quoted(name: str, mark: str = '"') -> str:
+    """Quote a name for SQL, by double quotes or by another mark."""
+    return mark + name.replace(mark, mark * 2) + mark
 
 
 def mentions(sql: str, name: str) -> bool:
@@ -278,6 +281,8 @@ class Reflected:
     """
     system_relations: frozenset[str] = frozenset()
     """The names of the engine's own tables, such as `pg_class`, which a view may read."""
+    unread_views: frozenset[str] = frozenset()
+    """The shown names of views whose SQL the account may not see."""
 
 
 def read_by_views(reflected: Reflected, catalog: Catalog) -> frozenset[str]:

@@ -45,7 +45,7 @@ def test_a_server_is_named_by_its_database(url: str, name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "url", ["", "  ", "shop", "mysql://u:secret@h/d", "sqlite://shop.db", "sqlite:///:memory:"]
+    "url", ["", "  ", "shop", "mssql://u:secret@h/d", "sqlite://shop.db", "sqlite:///:memory:"]
 )
 def test_another_form_is_refused_with_those_there_are(url: str) -> None:
     with pytest.raises(ConfigError, match="use ") as refused:

@@ -7,11 +7,19 @@ import duckdb
 
 from longtable.tools.database import Database, QueryLimits, TablePolicy
 from longtable.tools.engines.base import Engine
+from longtable.tools.engines.dialects import dialect_of
 from longtable.tools.in_process import InProcess
+from tests.support import mariadb
+from tests.support.mariadb import mariadb_server
 from tests.support.postgres import postgres_server
 
 FILE_DIALECTS = ("sqlite", "duckdb")
-DIALECTS = (*FILE_DIALECTS, "postgres")
+DIALECTS = (
+    *FILE_DIALECTS,
+    "postgres",
+    *(["mysql"] if mariadb.INSTALLED or mariadb.NEEDED else []),
+)
+"""Without MariaDB, the tests of its own say that they are skipped."""
 
 Place = Path | str
 """A file, or the URL of a database on a server."""
@@ -101,6 +109,30 @@ COMMENT ON COLUMN people.salary IS 'thousand francs a year';
 ANALYZE;
 """
     ),
+    "mysql": (
+        """
+INSERT INTO numbers WITH RECURSIVE t AS (SELECT 1 AS x UNION ALL SELECT x + 1 FROM t WHERE x < 999) SELECT x FROM t;
+INSERT INTO numbers SELECT n + 999 FROM numbers;
+INSERT INTO numbers VALUES (1999), (2000);
+CREATE TABLE generated (price REAL, quantity INTEGER, total_price REAL GENERATED ALWAYS AS (price * quantity) VIRTUAL);
+INSERT INTO generated (price, quantity) VALUES (2.5, 4);
+CREATE TABLE nested (feeling ENUM('sad', 'ok', 'happy'), tags SET('a', 'b'), flags BIT(5), doc JSON, price DECIMAL(10, 2),
+  large BIGINT UNSIGNED, spent TIME, born DATETIME, spot POINT);
+INSERT INTO nested VALUES ('ok', 'a,b', b'101', '{"kind": "bolt"}', 9.99, 18446744073709551615, '25:00:00', '2024-02-29 10:00:00', POINT(1, 2));
+CREATE TABLE measures (taken DATE, value INT) PARTITION BY RANGE (YEAR(taken))
+  (PARTITION p2023 VALUES LESS THAN (2024), PARTITION p2024 VALUES LESS THAN (2025));
+INSERT INTO measures VALUES ('2023-05-05', 1), ('2024-05-05', 2), ('2024-06-06', 3);
+CREATE TABLE "Mixed" ("FirstName" TEXT, plain TEXT);
+INSERT INTO "Mixed" VALUES ('Ada', 'x');
+CREATE TABLE gone (id INTEGER);
+CREATE VIEW broken AS SELECT id FROM gone;
+DROP TABLE gone;
+CREATE FUNCTION our_macro() RETURNS TEXT READS SQL DATA RETURN (SELECT max(secret) FROM vault);
+CREATE FUNCTION shout(x TEXT) RETURNS TEXT DETERMINISTIC RETURN upper(x);
+ALTER TABLE people COMMENT = 'who works here', MODIFY salary REAL COMMENT 'thousand francs a year';
+ANALYZE TABLE people, numbers, measures;
+"""
+    ),
 }
 
 DENY_VAULT = TablePolicy(denied=frozenset({"vault"}))
@@ -115,11 +147,11 @@ def engine_of(database: Database) -> Engine:
 def make(folder: Path, dialect: str, script: str | None = None, name: str = "shop") -> Place:
     """Make a database and return where it is; without a script it holds the schema above."""
     text = SCHEMA + ONLY[dialect] if script is None else script
-    return (
-        postgres_server().create(text)
-        if dialect == "postgres"
-        else make_file(folder, dialect, text, name)
-    )
+    if dialect == "postgres":
+        return postgres_server().create(text)
+    if dialect == "mysql":
+        return mariadb_server().create(text)
+    return make_file(folder, dialect, text, name)
 
 
 def make_file(folder: Path, dialect: str, text: str | None = None, name: str = "shop") -> Path:
@@ -135,6 +167,11 @@ def make_file(folder: Path, dialect: str, text: str | None = None, name: str = "
         duck.execute(text)
         duck.close()
     return path
+
+
+def spelled(sql: str, dialect: str) -> str:
+    """Return a text whose names are in double quotes in the quotes of the dialect."""
+    return sql.replace('"', dialect_of(dialect).quote)
 
 
 def url(place: Place) -> str:

@@ -34,7 +34,7 @@ from longtable.tools.in_process import InProcess, LocalParser
 from longtable.tools.toolset import database_tools
 from longtable.tools.workers.runner import MAX_LEFT_BEHIND, Runner, Stop
 from tests.support.isolation import opened_by_default
-from tests.tools.databases import DENY_VAULT, Place, make_file, open_at, url
+from tests.tools.databases import DENY_VAULT, Place, make_file, open_at, spelled, url
 
 HEAVY = {
     "sqlite": "SELECT count(*) FROM numbers a, numbers b, numbers c, numbers d",
@@ -42,6 +42,10 @@ HEAVY = {
         "SELECT count(*) FROM range(3000000) a, range(3000000) b WHERE (a.range * b.range) % 11 = 5"
     ),
     "postgres": "SELECT count(*) FROM numbers a, numbers b, numbers c, numbers d",
+    "mysql": "SELECT count(*) FROM numbers a, numbers b, numbers c, numbers d",
+}
+JOINED_TEXT = {
+    "mysql": "SELECT group_concat(n SEPARATOR ',') FROM numbers",
 }
 JOIN_SECONDS = 20
 both_ways = pytest.mark.usefixtures("opened_both_ways")
@@ -65,9 +69,12 @@ ODD_NAMES = ["odd name?mode=rwc#%41", "it's a 店", 'quo"te', "main", "temp", "m
         ("sqlite:///:memory:", "names no file"),
         ("oracle://host/x", "not supported"),
         ("ftp://host/x.db", "unknown"),
-        ("mysql://user:hidden@host/shop", "MySQL"),
-        ("mariadb+pymysql://user:hidden@host/shop", "SQLite, DuckDB and PostgreSQL only"),
-        ("mssql://user:hidden@host/shop", "SQL Server"),
+        ("mssql://user:hidden@host/shop", "PostgreSQL, MySQL and MariaDB only"),
+        ("mysql://user:hidden@host/", "names no database"),
+        ("mysql://user:hidden@host/shop?nonsense=hidden", "unknown parameter 'nonsense'"),
+        ("mariadb+pymysql://user:hidden@host/shop?ssl_mode=hid", "ssl_mode .* must be one of"),
+        ("mysql://user:hidden@host/shop?ssl_ca=/missing.pem", "certificates"),
+        ("mysql://user:hid/den@host:port/shop", "cannot be read"),
         ("postgresql+psycopg://user:hid/den@host:port/shop", "cannot be read"),
         ("postgres://user@hidden@host:1/shop?nonsense=hidden", "cannot be read"),
     ],
@@ -404,8 +411,9 @@ def test_each_limit_has_an_error_of_its_own(dialect: str, files: dict[str, Place
             database.run(HEAVY[dialect])
         with pytest.raises(TooManyRowsError, match="more than 10 rows"):
             database.run("SELECT n FROM numbers")
+        joined = "SELECT string_agg(CAST(n AS VARCHAR), ',') FROM numbers"
         with pytest.raises(ResultTooLargeError, match="1,000 bytes"):
-            database.run("SELECT string_agg(CAST(n AS VARCHAR), ',') FROM numbers")
+            database.run(JOINED_TEXT.get(dialect, joined))
         assert database.run("SELECT n FROM numbers LIMIT 10").row_count == 10
 
 
@@ -611,22 +619,21 @@ def test_the_sql_that_ran_is_told_without_comments(database: Database) -> None:
     assert result.rows == [("Ada",)]
     assert result.columns == ("name",)
     assert result.types == (
-        {"sqlite": "TEXT", "duckdb": "VARCHAR", "postgres": "text"}[database.dialect],
+        {"sqlite": "TEXT", "duckdb": "VARCHAR", "postgres": "text", "mysql": "TEXT"}[
+            database.dialect
+        ],
     )
 
 
-def test_names_in_double_quotes_are_shown_so_in_the_sql_and_in_the_headings(
+def test_quoted_names_are_shown_so_in_the_sql_and_in_the_headings(
     dialect: str, databases: dict[str, Database]
 ) -> None:
-    result = databases[dialect].run(
-        'SELECT "Unit Price", max("Unit Price") + 1, 2 AS "two times" FROM "Order Details" GROUP'
+    sql = (
+        'SELECT "Unit Price", MAX("Unit Price") + 1, 2 AS "two times" FROM "Order Details" GROUP'
         " BY 1"
     )
-    assert (
-        result.sql
-        == 'SELECT "Unit Price", MAX("Unit Price") + 1, 2 AS "two times" FROM "Order Details" GROUP'
-        " BY 1"
-    )
+    result = databases[dialect].run(spelled(sql.replace("MAX", "max"), dialect))
+    assert result.sql == spelled(sql, dialect)
     assert result.rows == [(2.5, 3.5, 2)]
     assert result.columns[0::2] == ("Unit Price", "two times")
     assert dialect != "sqlite" or result.columns[1] == 'MAX("Unit Price") + 1'

@@ -26,6 +26,8 @@ class Dialect:
     """The extra that the engine's driver needs, "" for none."""
 
     # Names
+    quote: str = '"'
+    """The mark that quotes names. The other kinds of quotes mean what sqlglot says."""
     exact_names: bool = False
     """Names in quotes are taken as they are, others are folded to lower case. Otherwise case does
     not matter in either.
@@ -34,10 +36,16 @@ class Dialect:
     """What runs has its names in backticks, because the engine reads an unknown name in double
     quotes as text.
     """
+    double_quotes_are_text: bool = False
+    """Text may stand in double quotes."""
     names_may_be_text: bool = False
     """An unknown name in double quotes is text."""
     row_ids: bool = False
     """Each table has a number of its rows, which is its integer primary key if it has one."""
+    relations_by_case: bool = False
+    """On some servers, tables, CTEs and aliases are different names if their case differs, though
+    columns are not.
+    """
     field_calls: bool = False
     """`t.text` casts the row t to text, and `t.to_json` calls the function."""
 
@@ -61,8 +69,22 @@ class Dialect:
     text_compared_with_number: bool = True
     """Text compared with a number is not cast, so no text makes the query fail."""
     text_type: str = "TEXT"
-    checks_types: bool = False
-    """Casts and tokens need checks of their own: see `type_names`."""
+    own_types: bool = False
+    """A database may define types, functions and operators that a query can name: see
+    `type_names`.
+    """
+    plain_numbers: bool = False
+    """Numbers such as `0x1F` and `1_000` are refused, because sqlglot reads them differently."""
+    distance_operator: bool = False
+    """`<=>` is a distance, and not the comparison that sqlglot takes it for."""
+    schema_calls: bool = True
+    """A call may have a schema before it, as in `main.lower(x)`."""
+    whole_intervals: bool = False
+    """A fraction in an interval is refused, because a number rounds and a text does not, and
+    sqlglot writes both as text.
+    """
+    refused_nodes: frozenset[str] = frozenset()
+    """sqlglot's classes of nodes that it reads but does not write as they were."""
 
     # Growth and cost
     bounds_growth: bool = True
@@ -76,14 +98,22 @@ class Dialect:
     """A table of so many rows is read whole for its samples, 0 for the usual number."""
 
     # Texts
+    backslash_escapes: bool = False
+    """A backslash in text escapes the next character."""
     function_names: Mapping[str, str] = field(default_factory=dict)
     """The dialect's own names of functions, by sqlglot's class, where sqlglot would write another
     name that the engine does not know.
+    """
+    function_forms: Mapping[str, str] = field(default_factory=dict)
+    """The dialect's own forms of functions, by sqlglot's class, where the name alone does not do.
+    `{this}` and `{expression}` stand for the arguments.
     """
     fold_function: str = "lower"
     """The function that disregards case."""
     like: str = "ILIKE"
     """The operator for patterns that disregards case."""
+    exact: str = "{}"
+    """What a text is compared with so that case matters, with {} for the text."""
     folds_ascii_only: bool = False
     """Patterns disregard the case of A to Z only."""
     numbered_marks: bool = False
@@ -95,8 +125,21 @@ class Dialect:
     nulls_first_ascending: bool = False
     nulls_first_descending: bool = False
     """Whether NULL comes first without NULLS LAST."""
+    comment_statements: bool = False
+    """COMMENT ON describes tables and columns."""
+    comments_in_create: bool = False
+    """CREATE TABLE has comments."""
     date_parts: Mapping[DatePart, str]
     """SQL that computes each part of a date, with {} for the date."""
+
+    def quoted(self, name: str) -> str:
+        """Return a name in quotes."""
+        return self.quote + name.replace(self.quote, self.quote * 2) + self.quote
+
+    def literal(self, text: str) -> str:
+        """Return a text as SQL."""
+        escaped = text.replace("\\", "\\\\") if self.backslash_escapes else text
+        return "'" + escaped.replace("'", "''") + "'"
 
 
 def _parts_by_date_part(month: str) -> dict[DatePart, str]:
@@ -153,6 +196,7 @@ DUCKDB = Dialect(
     text_type="VARCHAR",
     scan_limit="columnar_scan_rows",
     whole_rows=2_000_000,
+    comment_statements=True,
     sample="USING SAMPLE {} PERCENT (system, 42)",
     date_parts=_parts_by_date_part("STRFTIME(CAST({} AS TIMESTAMP), '%Y-%m')"),
 )
@@ -164,16 +208,56 @@ POSTGRES = Dialect(
     exact_names=True,
     field_calls=True,
     using_first=True,
-    checks_types=True,
+    own_types=True,
+    plain_numbers=True,
+    distance_operator=True,
     series_are_rows=True,
     errors_by_cast=True,
     function_names={"Hex": "TO_HEX"},
     numbered_marks=True,
+    comment_statements=True,
     sample="TABLESAMPLE SYSTEM ({}) REPEATABLE (42)",
     nulls_first_descending=True,
     date_parts=_parts_by_date_part("TO_CHAR(CAST({} AS TIMESTAMP), 'YYYY-MM')"),
 )
-DIALECTS: dict[str, Dialect] = {each.name: each for each in (SQLITE, DUCKDB, POSTGRES)}
+MYSQL = Dialect(
+    name="mysql",
+    title="MySQL or MariaDB",
+    engine="longtable.tools.engines.mysql:MysqlEngine",
+    extra="mysql",
+    quote="`",
+    double_quotes_are_text=True,
+    relations_by_case=True,
+    using_first=True,
+    text_compared_with_number=False,
+    text_type="CHAR",
+    plain_numbers=True,
+    schema_calls=False,
+    whole_intervals=True,
+    refused_nodes=frozenset({"Struct", "Version", "Into"}),
+    bounds_growth=False,
+    scan_limit="scan_rows",
+    backslash_escapes=True,
+    function_forms={
+        "RegexpLike": "{this} REGEXP {expression}",
+        "JSONExtractScalar": "JSON_UNQUOTE(JSON_EXTRACT({this}, {expression}))",
+    },
+    like="LIKE",
+    exact="BINARY {}",
+    comments_in_create=True,
+    sample="WHERE RAND(42) < {} / 100",
+    nulls_first_ascending=True,
+    date_parts={
+        "year": "YEAR({})",
+        "month_of_year": "MONTH({})",
+        "quarter": "QUARTER({})",
+        "hour": "HOUR({})",
+        "weekday": "DAYOFWEEK({}) - 1",
+        "month": "DATE_FORMAT({}, '%Y-%m')",
+        "day": "DATE({})",
+    },
+)
+DIALECTS: dict[str, Dialect] = {each.name: each for each in (SQLITE, DUCKDB, POSTGRES, MYSQL)}
 RESULTS = DUCKDB
 """The dialect of queries over kept results."""
 DEFAULT_DIALECT = SQLITE.name

@@ -33,6 +33,8 @@ from longtable.base.errors import (
 from longtable.base.url import Location
 from longtable.tools.catalog import Catalog, Reflected, fold, mentions, read_by_views
 from longtable.tools.engines.base import Fetched, QueryLimits, Row, collect, refusal
+from longtable.tools.engines.connection_pool import Link, Pool
+from longtable.tools.engines.postgres_connection import PostgresDriver
 from longtable.tools.engines.postgres_errors import ROW_TOO_LARGE, translated
 from longtable.tools.engines.postgres_introspection import (
     EXPLAIN,
@@ -45,7 +47,6 @@ from longtable.tools.engines.postgres_introspection import (
     reflect,
     server_facts,
 )
-from longtable.tools.engines.postgres_pool import Link, Pool, connector
 from longtable.tools.sql.verdict import Plan as Cost
 from longtable.tools.workers.runner import Stop
 
@@ -77,7 +78,8 @@ class PostgresEngine:
     def __init__(self, server: str, *, limits: QueryLimits, wait_seconds: float) -> None:
         self._limits = limits
         self._wait_seconds = wait_seconds
-        self._pool = Pool(connector(server, seconds=limits.seconds), wait_seconds=wait_seconds)
+        driver = PostgresDriver(server, seconds=limits.seconds)
+        self._pool = Pool(driver, wait_seconds=wait_seconds)
         self._lock = threading.Lock()
         self._server: Server | None = None
         self._readable = frozenset[tuple[str, str]]()  # nothing, until `guard` has been called
@@ -156,7 +158,7 @@ class PostgresEngine:
     def _stop(self) -> Stop:
         return Stop(seconds=self._limits.seconds)
 
-    def _begin(self, link: "Link", stop: Stop) -> None:
+    def _begin(self, link: Link[RawConnection], stop: Stop) -> None:
         try:
             self._open_transaction(link.connection, stop)
         except psycopg.OperationalError:
@@ -209,7 +211,9 @@ class PostgresEngine:
 class PostgresSession:
     """One transaction at work."""
 
-    def __init__(self, link: "Link", *, readable: frozenset[tuple[str, str]] | None) -> None:
+    def __init__(
+        self, link: Link[RawConnection], *, readable: frozenset[tuple[str, str]] | None
+    ) -> None:
         self.link = link
         self._readable = readable
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain, islice
 
-from longtable.tools.catalog import Catalog, Column, ForeignKey, Table, quoted
+from longtable.tools.catalog import Catalog, Column, ForeignKey, Table
 from longtable.tools.schema.sampling import (
     NESTED,
     NUMBER,
@@ -167,8 +167,8 @@ def _holds(
     """Return whether every sampled value of the column is found in the target column. None means
     that there was not enough time to look.
     """
-    column = quoted(candidate.column.name)
-    target = quoted(candidate.target.name)
+    column = candidate.table.sql_column(candidate.column.name)
+    target = candidate.table.sql_column(candidate.target.name)
     other = candidate.table.sql_name
     sample = (
         f"SELECT DISTINCT v FROM (SELECT {column} AS v FROM {table.sql_name} LIMIT {ROWS}) AS r"

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 
 from longtable.base.errors import DatabaseError, QueryCancelledError, QueryTimeoutError
-from longtable.tools.catalog import Column, Table, fold, quoted
+from longtable.tools.catalog import Column, Table, fold
 from longtable.tools.cells import Json, clean, clip, preview_rows
 from longtable.tools.database import Cancel, Database, QueryResult
 from longtable.tools.schema.sampling import TEXT, Budget
@@ -103,7 +103,7 @@ class _Trial:
         )
         if column is None:
             return {}
-        name = quoted(column.name)
+        name = table.sql_column(column.name)
         if TEXT.search(column.type) and condition.values is not None:
             near: list[Json] = []
             for text in condition.values[:MOST_VALUES]:

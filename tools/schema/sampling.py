@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from longtable.base.errors import DatabaseError, QueryCancelledError, QueryTimeoutError
-from longtable.tools.catalog import Column, Table, quoted
+from longtable.tools.catalog import Column, Table
 from longtable.tools.cells import Json, clean, preview_cell
 from longtable.tools.engines.dialects import dialect_of
 from longtable.tools.workers.runner import Cancel
@@ -114,7 +114,8 @@ def value_samples(
         return {}
     text = dialect_of(database.dialect).text_type
     picked = ", ".join(
-        f"substr(CAST({quoted(column.name)} AS {text}), 1, {NAME_CHARS + 1})" for column in columns
+        f"substr(CAST({table.sql_column(column.name)} AS {text}), 1, {NAME_CHARS + 1})"
+        for column in columns
     )
     sql = f"SELECT {picked} FROM {table.sql_name} LIMIT {NAME_ROWS}"
     rows = rows_in_time(database, sql, seconds=max(0.05, seconds), cancel=cancel)
@@ -151,7 +152,9 @@ def statistics(
             return None
         try:
             seconds = min(TABLE_SECONDS, budget.left)
-            row = database.read(_aggregates(source, columns), seconds=seconds, cancel=cancel)[0]
+            row = database.read(
+                _aggregates(source, table, columns), seconds=seconds, cancel=cancel
+            )[0]
             if not row[0] and not whole:
                 continue  # a sample may by chance hold nothing
             values = _few_values(
@@ -185,7 +188,7 @@ def _samples(dialect: str, table: Table, columns: Sequence[Column], rows: int | 
     """Return the sources of a sample to read instead of a large table, the best first: rows from
     all over the table, otherwise its first rows. Each is SQL for a FROM clause.
     """
-    names = ", ".join(quoted(column.name) for column in columns)
+    names = ", ".join(table.sql_column(column.name) for column in columns)
     first = f"(SELECT {names} FROM {table.sql_name} LIMIT {SAMPLED_ROWS}) AS sampled"
     share = min(100.0, 120.0 * SAMPLED_ROWS / rows) if rows else 1.0
     if table.kind == "view":
@@ -202,10 +205,10 @@ def _samples(dialect: str, table: Table, columns: Sequence[Column], rows: int | 
     return [f"(SELECT {names} FROM {table.sql_name} {some}) AS sampled", first]
 
 
-def _aggregates(source: str, columns: Sequence[Column]) -> str:
+def _aggregates(source: str, table: Table, columns: Sequence[Column]) -> str:
     parts = ["count(*)"]
     for column in columns:
-        name = quoted(column.name)
+        name = table.sql_column(column.name)
         ends = (f"min({name})", f"max({name})") if _has_range(column) else ("NULL", "NULL")
         parts += [f"count({name})", f"count(DISTINCT {name})", *ends]
     return f"SELECT {', '.join(parts)} FROM {source}"
@@ -229,13 +232,14 @@ def _few_values(
     ]
     if not places:
         return {}
-    text = dialect_of(database.dialect).text_type
-    parts = [
-        f"SELECT * FROM (SELECT DISTINCT {place} AS place, CAST({quoted(columns[place].name)} AS"
-        f" {text}) FROM {source} WHERE {quoted(columns[place].name)} IS NOT NULL LIMIT"
-        f" {FEW_VALUES}) AS v{place}"
-        for place in places
-    ]
+    rules = dialect_of(database.dialect)
+    parts: list[str] = []
+    for number in places:
+        name = rules.quoted(columns[number].name)
+        parts.append(
+            f"SELECT * FROM (SELECT DISTINCT {number} AS place, CAST({name} AS {rules.text_type})"
+            f" FROM {source} WHERE {name} IS NOT NULL LIMIT {FEW_VALUES}) AS v{number}"
+        )
     values: dict[int, list[Json]] = {place: [] for place in places}
     for place, value in sorted(
         database.read(" UNION ALL ".join(parts), seconds=seconds, cancel=cancel), key=str

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from longtable.tools.catalog import Column, ForeignKey, Table
 from longtable.tools.cells import clean, clip, without_labels
 from longtable.tools.database import Database
+from longtable.tools.engines.dialects import Dialect, dialect_of
 from longtable.tools.schema.sampling import Budget
 from longtable.tools.schema.schema_tools import count_rows
 
@@ -97,12 +98,12 @@ def _part(head: str, tables: Sequence[Table], room: int, writer: "_Writer", numb
     for table in tables:
         if table.name in detailed:
             continue
-        room -= count(f", {_shown(table.name)}")
+        room -= count(f", {writer.shown(table.name)}")
         if room < 0:
             break
         names.append(table.name)
     tables_shown = (*detailed, *names)
-    further = [NAMES_ONLY.format(names=", ".join(map(_shown, names)))] if names else []
+    further = [NAMES_ONLY.format(names=", ".join(map(writer.shown, names)))] if names else []
     left = number - len(tables_shown)
     rest = [LEFT_OUT.format(count=f"{left:,} of {number:,}")] if left else []
     return Card("\n".join([head, *lines, *further, *rest]), tables_shown)
@@ -140,9 +141,14 @@ class _Writer:
     def __init__(self, database: Database, count: Count) -> None:
         self.database = database
         self.count = count
+        self.rules = dialect_of(database.dialect)
         self._counting = Budget(COUNT_SECONDS)
         self._keying = Budget(KEY_SECONDS)
         self._rows: dict[str, int | None] = {}
+
+    def shown(self, name: str) -> str:
+        """Return a table's name, in quotes if it needs them."""
+        return _shown(name, self.rules)
 
     def rows(self, table: Table) -> int | None:
         """Return the approximate number of rows of a table, None if there was no time to count
@@ -207,15 +213,20 @@ class _Writer:
             if rows is None
             else [f"{_about(rows)} row{'' if rows == 1 else 's'}"]
         )
-        keys = {**_arrows(inferred, "~>"), **_arrows(table.foreign_keys, "->")}
+        keys = {
+            **_arrows(inferred, "~>", self.rules),
+            **_arrows(table.foreign_keys, "->", self.rules),
+        }
         return self._line(table, detail, f" ({size[0]})" if size else "", keys)
 
     def _line(self, table: Table, detail: int, size: str, keys: Mapping[str, str]) -> str:
         plain = [column for column in table.columns if _is_plain(column.name)]
-        columns = [_column(column, table, detail, keys) for column in plain[:MOST_COLUMNS]]
+        columns = [
+            _column(column, table, detail, keys, self.rules) for column in plain[:MOST_COLUMNS]
+        ]
         left = len(table.columns) - len(columns)
         return (
-            f"{_shown(table.name)}{size}:"
+            f"{self.shown(table.name)}{size}:"
             f" {', '.join([*columns, *([f'and {left} more'] if left else [])])}"
         )
 
@@ -232,7 +243,7 @@ class _Writer:
                 return
 
 
-def _arrows(keys: Sequence[ForeignKey], arrow: str) -> dict[str, str]:
+def _arrows(keys: Sequence[ForeignKey], arrow: str, rules: Dialect) -> dict[str, str]:
     """Return for each column with a key the text that shows the target, such as ` ->
     artists.id`.
     """
@@ -240,24 +251,26 @@ def _arrows(keys: Sequence[ForeignKey], arrow: str) -> dict[str, str]:
     for key in keys:
         for column, target in zip(key.columns, key.referenced_columns, strict=True):
             if _is_plain(key.table) and _is_plain(target):
-                arrows[column] = f" {arrow} {_shown(key.table)}.{_shown(target)}"
+                arrows[column] = f" {arrow} {_shown(key.table, rules)}.{_shown(target, rules)}"
     return arrows
 
 
-def _column(column: Column, table: Table, detail: int, keys: Mapping[str, str]) -> str:
+def _column(
+    column: Column, table: Table, detail: int, keys: Mapping[str, str], rules: Dialect
+) -> str:
     # An enum lists values in its type: describe_tables tells them, as data.
     plain = " ".join(re.sub("[<>]", "", clean(without_labels(column.type))).split())
     kind = f" {clip(plain, TYPE_CHARS)}" if detail > 1 and column.type else ""
     key = "*" if column.name in table.primary_key else ""
-    return f"{_shown(column.name)}{key}{kind}{keys.get(column.name, '')}"
+    return f"{_shown(column.name, rules)}{key}{kind}{keys.get(column.name, '')}"
 
 
 def _is_plain(name: str) -> bool:
     return clean(name) == name and len(name) <= NAME_CHARS and not _ODD.search(name)
 
 
-def _shown(name: str) -> str:
-    return name if _NAME.fullmatch(name) else '"' + name.replace('"', '""') + '"'
+def _shown(name: str, rules: Dialect) -> str:
+    return name if _NAME.fullmatch(name) else rules.quoted(name)
 
 
 def _about(number: int) -> str:

@@ -5,7 +5,7 @@ some tables.
 from collections.abc import Iterable, Sequence
 
 from longtable.base.errors import DatabaseError, QueryCancelledError, QueryFailedError
-from longtable.tools.catalog import Column, ForeignKey, Table, quoted
+from longtable.tools.catalog import Column, ForeignKey, Table
 from longtable.tools.cells import Json, clean, clip, preview_rows
 from longtable.tools.database import Cancel, Database
 from longtable.tools.schema.sampling import Budget, rows_in_time, statistics
@@ -195,7 +195,7 @@ def _describe(
     try:
         seconds = min(TABLE_SECONDS, max(0.1, budget.left))
         # By name: a role may be let read some columns of a table only.
-        names = ", ".join(quoted(column.name) for column in table.columns)
+        names = ", ".join(table.sql_column(column.name) for column in table.columns)
         rows = database.read(
             f"SELECT {names} FROM {table.sql_name} LIMIT {SAMPLE_ROWS}",
             seconds=seconds,

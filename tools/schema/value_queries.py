@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 from longtable.base.errors import QueryFailedError
-from longtable.tools.catalog import Column, Table, each_column, nearest, quoted
+from longtable.tools.catalog import Column, Table, each_column, nearest
 from longtable.tools.database import Database
 from longtable.tools.engines.dialects import dialect_of
 from longtable.tools.schema.sampling import NESTED, NUMBER, TEXT
@@ -61,7 +61,7 @@ def searched_columns(database: Database, table: str, column: str) -> Iterator[tu
 
 
 def source_sql(dialect: str, table: Table, column: Column) -> str:
-    name = quoted(column.name)
+    name = table.sql_column(column.name)
     text = f"CAST({name} AS {dialect_of(dialect).text_type})"
     return f"(SELECT {text} AS v FROM {table.sql_name} WHERE {name} IS NOT NULL) AS t"
 
@@ -83,7 +83,7 @@ def match_query(
     The SQL has four columns: the value, the number of rows with this value, the rank of the match,
     and the number of all matching values.
     """
-    name = quoted(column.name)
+    name = table.sql_column(column.name)
     if not TEXT.search(column.type):
         if NESTED.search(column.type):
             return None
@@ -106,14 +106,14 @@ def match_query(
     plural = f"{fold}(v) IN ({', '.join(marks)})" if forms else "FALSE"
     one, two = ("$1::text", "$2::text") if rules.numbered_marks else ("?", "?")
     rank = (
-        f"CASE WHEN v = {one} THEN 0 WHEN {fold}(v) = {fold}({one}) THEN 1 WHEN {plural} THEN 2"
+        f"CASE WHEN v = {rules.exact.format(one)} THEN 0 WHEN {fold}(v) = {fold}({one}) THEN 1 WHEN {plural} THEN 2"
         f" ELSE {PARTIAL} END"
     )
     sought = f"%{escaped(text)}%"
     if not rules.folds_ascii_only:
-        where = f"v ILIKE {two} ESCAPE '\\'"
+        where = f"v {rules.like} {two} ESCAPE {rules.literal(BACKSLASH)}"
     elif text.isascii():
-        where = "v LIKE ? ESCAPE '\\'"
+        where = f"v LIKE ? ESCAPE {rules.literal(BACKSLASH)}"
     else:
         where = "instr(lt_fold(v), lt_fold(?)) > 0"
         sought = text
@@ -125,6 +125,9 @@ def match_query(
         f" {where} OR {plural}"
     )
     return f"{picked} GROUP BY 1, 3 ORDER BY 3, 2 DESC, 1 LIMIT {limit}", list(params)
+
+
+BACKSLASH = "\\"
 
 
 def escaped(text: str) -> str:

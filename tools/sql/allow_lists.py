@@ -31,8 +31,8 @@ BitwiseNot BitwiseOr BitwiseRightShift BitwiseXor Boolean Bracket ByteString CTE
 Comprehension Cube DPipe DataType DataTypeParam Distinct Div Dot EQ Escape Except ExtendsLeft
 ExtendsRight Fetch Filter From GT GTE Glob Group GroupingSets Having HavingMax HexString ILike
 Identifier IgnoreNulls In IntDiv Intersect Interval IntervalSpan Is JSON JSONExtractQuote
-JSONKeyValue JSONPath JSONPathFilter JSONPathKey JSONPathRecursive JSONPathRoot JSONPathScript
-JSONPathSelector JSONPathSlice JSONPathSubscript JSONPathUnion JSONPathWildcard Join Kwarg LT LTE
+JSONColumnDef JSONKeyValue JSONPath JSONPathFilter JSONPathKey JSONPathRecursive JSONPathRoot JSONPathScript
+JSONPathSelector JSONPathSlice JSONPathSubscript JSONPathUnion JSONPathWildcard JSONSchema JSONValue Join Kwarg LT LTE
 Lambda Lateral Like Limit LimitOptions Literal Match Mod Mul NEQ National Neg Not Null NullSafeEQ
 NullSafeNEQ Offset Operator Order Ordered Overlaps Paren Pivot PivotAlias PivotAny PropertyEQ
 Pseudocolumn Qualify RawString RespectNulls Rollup Select SimilarTo Slice Star Sub Subquery

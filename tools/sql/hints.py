@@ -151,9 +151,12 @@ _UNKNOWN_COLUMN = (
     re.compile(r'Column with name "?(?P<name>[^"\s]+)"? does not exist'),
     re.compile(r'column "(?P<name>[^"]+)" (?:does not exist|must appear)'),
     re.compile(r"column (?P<name>\S+) does not exist"),
+    re.compile(r"Unknown column '(?P<name>[^']+)' in"),
 )
 
-_AMBIGUOUS = re.compile(r"ambiguous column name: (\S+)")
+_AMBIGUOUS = re.compile(
+    r"(?:ambiguous column name: |Column '(?=[^']+' in .* is ambiguous))(?P<name>[^\s']+)"
+)
 _NO_SUCH_SIGNATURE = re.compile(r"function \w+\(.*\) does not exist")
 
 
@@ -224,7 +227,7 @@ def _place(
     error: QueryFailedError, name: str, *, asked: str, ran: str, dialect: str
 ) -> Place | None:
     # A column by its name first: the engines point now at it, now at the table before it.
-    name = name or (ambiguous[1] if (ambiguous := _AMBIGUOUS.search(error.reason)) else "")
+    name = name or (ambiguous["name"] if (ambiguous := _AMBIGUOUS.search(error.reason)) else "")
     if name:
         trees = statements(asked, dialect)  # a semicolon may stand before the query
         if (

@@ -142,13 +142,31 @@ def _counting(parser: type[Parser]) -> type[BaseParser]:
 @cache
 def _counting_generator(generator: type[Generator], dialect: str) -> type[Generator]:
     names = dialect_of(dialect).function_names if dialect in DIALECTS else {}
+    forms = dialect_of(dialect).function_forms if dialect in DIALECTS else {}
     spelled = {getattr(exp, kind): _spelling(name) for kind, name in names.items()}
+    spelled |= {getattr(exp, kind): _form(text) for kind, text in forms.items()}
     members = {"TRANSFORMS": {**generator.TRANSFORMS, **spelled}}
     return type(f"Counting{generator.__name__}", (_CountingGenerator, generator), members)
 
 
 def _spelling(name: str) -> Callable[[Generator, exp.Expr], str]:
     return lambda writer, node: writer.func(name, *(node.expressions or [node.this]))
+
+
+def _form(text: str) -> Callable[[Generator, exp.Expr], str]:
+    """Return a writer of calls with two arguments. Others have no form, which is an error for
+    whoever wants an exact text.
+    """
+
+    def write(writer: Generator, node: exp.Expr) -> str:
+        for name, value in node.args.items():
+            more = value and isinstance(value, exp.Expr | list)
+            if more and name not in ("this", "expression"):
+                writer.unsupported(f"{node.key} with more arguments")
+        expression = node.args.get("expression")
+        return text.format(this=writer.sql(node, "this"), expression=writer.sql(expression))
+
+    return write
 
 
 def line_and_column(sql: str, offset: int) -> Place:

@@ -56,10 +56,11 @@ def check_own_types(node: exp.Expr, catalog: Catalog, dialect: str) -> None:
         _check_attribute(node, catalog)
 
 
-def check_tokens(sql: str, tokens: list[Token]) -> None:
+def check_tokens(sql: str, tokens: list[Token], *, distance: bool) -> None:
     """Refuse tokens that sqlglot reads differently from the server. Raises `RefusedError`.
 
-    sqlglot reads `1_000` as `1 AS _000`, `0x1F` as a bit string, and `<=>` as MySQL's operator.
+    sqlglot reads `1_000` as `1 AS _000`, and `0x1F` as a bit string. With `distance`, `<=>` is
+    refused, which sqlglot always takes for a comparison.
     """
     for token, after in zip(tokens, [*tokens[1:], None], strict=True):
         text = sql[token.start : token.end + 1].lower()
@@ -72,7 +73,7 @@ def check_tokens(sql: str, tokens: list[Token]) -> None:
             place = line_and_column(sql, token.start)
             reason = f"the number at {text[:20]!r} can be read in two ways"
             raise RefusedError("syntax", reason, "write it in plain digits", place=place)
-        if text == "<=>":
+        if distance and text == "<=>":
             place = line_and_column(sql, token.start)
             raise RefusedError(
                 "syntax",

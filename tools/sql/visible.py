@@ -39,6 +39,9 @@ def visible(reflected: Reflected, policy: TablePolicy, *, dialect: str = "") -> 
     open_tables -= _views_that_read(
         reflected, lambda text: any(mentions(text, name) for name in denied)
     )
+    if policy.denied or policy.names_columns:
+        # Nobody knows what they read.
+        open_tables -= reflected.unread_views
     hidden: dict[tuple[str, str], frozenset[str]] = {}
     masked: MaskedColumns = {}
     computed: MaskedColumns = {}

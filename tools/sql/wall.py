@@ -47,6 +47,7 @@ from longtable.tools.sql.parsing import (
     written,
 )
 from longtable.tools.sql.scope import is_cte, resolved_table, written_name
+from longtable.tools.sql.traps import check_double_quotes, check_relation_names, check_trap
 from longtable.tools.sql.type_names import check_own_types, check_tokens
 from longtable.tools.sql.verdict import NO_MASKS, Place, Verdict
 
@@ -199,8 +200,9 @@ def _checked(sql: str, dialect: str, catalog: Catalog, *, most: int = MAX_SQL_CH
     tokens = tokens_of(sql, dialect, most=most)
     tree = _parse(sql, dialect, tokens)
     _drop_index_hints(tree, sql)
-    if dialect_of(dialect).checks_types:
-        check_tokens(sql, tokens)
+    rules = dialect_of(dialect)
+    if rules.plain_numbers:
+        check_tokens(sql, tokens, distance=rules.distance_operator)
     if not isinstance(tree, QUERIES):
         hint = (
             _PIVOT_FORM
@@ -208,10 +210,15 @@ def _checked(sql: str, dialect: str, catalog: Catalog, *, most: int = MAX_SQL_CH
             else "only reading is allowed: send one SELECT"
         )
         raise RefusedError("statement", f"{_label(tree)} is not a query", hint)
+    if rules.double_quotes_are_text:
+        check_double_quotes(sql, tokens, catalog)
+    if rules.relations_by_case:
+        check_relation_names(tree)
     check_expansion(tree, dialect, catalog)
     for node in nodes_of(tree):
         _check_node(node, sql, dialect, catalog)
-        if dialect_of(dialect).checks_types:
+        check_trap(node, rules)
+        if rules.own_types:
             check_own_types(node, catalog, dialect)
     return tree
 
@@ -423,6 +430,8 @@ def _written_name(node: exp.Func, sql: str) -> str:
     end = node.meta.get("end")
     if isinstance(start, int) and isinstance(end, int):
         return fold(sql[start : end + 1].strip('"`[]'))
+    if isinstance(node, exp.JSONTable):
+        return "json_table"  # sqlglot has no name for it
     return fold(node.name if isinstance(node, exp.Anonymous) else node.sql_name())
 
 

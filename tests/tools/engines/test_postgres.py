@@ -27,7 +27,7 @@ from longtable.base.errors import (
     UnknownTableError,
 )
 from longtable.tools.database import Cancel, Database, QueryLimits, TablePolicy
-from longtable.tools.engines import postgres_pool
+from longtable.tools.engines import connection_pool
 from longtable.tools.engines.postgres import PostgresEngine
 from longtable.tools.engines.postgres_introspection import read_plan
 from tests.support.postgres import postgres_server
@@ -192,12 +192,12 @@ def test_too_slow_is_not_waited_for_a_connection(
         cancel = Cancel()
         threads = [
             in_thread(lambda: database.run(SLOW, cancel=cancel))[0]
-            for _ in range(postgres_pool.MAX_CONNECTIONS)
+            for _ in range(connection_pool.MAX_CONNECTIONS)
         ]
-        assert eventually(lambda: at_work(place) == postgres_pool.MAX_CONNECTIONS)
+        assert eventually(lambda: at_work(place) == connection_pool.MAX_CONNECTIONS)
         with pytest.raises(ConnectionWaitError, match="was not started") as caught:
             database.run("SELECT 1")
-        assert caught.value.connections == postgres_pool.MAX_CONNECTIONS
+        assert caught.value.connections == connection_pool.MAX_CONNECTIONS
         assert not isinstance(caught.value, QueryTimeoutError)
         cancel.cancel()
         for thread in threads:
@@ -211,9 +211,9 @@ def test_a_wait_for_a_connection_can_be_cancelled(place: str) -> None:
         first, second = Cancel(), Cancel()
         threads = [
             in_thread(lambda: database.run(SLOW, cancel=first))[0]
-            for _ in range(postgres_pool.MAX_CONNECTIONS)
+            for _ in range(connection_pool.MAX_CONNECTIONS)
         ]
-        assert eventually(lambda: at_work(place) == postgres_pool.MAX_CONNECTIONS)
+        assert eventually(lambda: at_work(place) == connection_pool.MAX_CONNECTIONS)
         waiting, caught = in_thread(lambda: database.run("SELECT 1", cancel=second))
         second.cancel()
         waiting.join(WAIT_SECONDS)
@@ -241,7 +241,7 @@ def test_connections_are_used_again_and_few(place: str) -> None:
             " = current_database()"
         )
         # The session's own Database has some.
-        assert int(postgres_server().run(place, mine)[0][0]) <= 2 * postgres_pool.MAX_CONNECTIONS
+        assert int(postgres_server().run(place, mine)[0][0]) <= 2 * connection_pool.MAX_CONNECTIONS
 
 
 def test_a_connection_that_the_server_closed_is_replaced(place: str) -> None:

@@ -70,6 +70,9 @@ def told(database: Database, sql: str) -> dict[str, Any]:
 def test_the_condition_at_fault_is_told_with_what_the_column_holds(
     sql: str, condition: str, help_: dict[str, Any], database: Database
 ) -> None:
+    if database.dialect == "mysql":
+        sql = sql.replace("'bern'", "'berm'").replace("'genf'", "'gemf'")  # = disregards case
+        condition = condition.replace("'bern'", "'berm'")
     empty = told(database, sql)["empty"]
     [fault] = empty["at_fault"]
     assert condition in fault["condition"]
@@ -108,7 +111,7 @@ def test_what_a_policy_masks_is_not_told(dialect: str, files: dict[str, Place]) 
     with open_at(
         files[dialect], policy=TablePolicy(masked_columns=frozenset({"people.city"}))
     ) as database:
-        answer = told(database, "SELECT id FROM people WHERE city = 'bern'")
+        answer = told(database, "SELECT id FROM people WHERE city = 'berm'")
         [fault] = answer["empty"]["at_fault"]
         assert fault["column"] == "city"
         assert "Bern" not in json.dumps(answer)

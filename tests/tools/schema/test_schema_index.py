@@ -281,6 +281,7 @@ def test_a_large_table_is_sampled_all_over_and_says_so(
         ),
         "duckdb": "INSERT INTO big SELECT range + 1 FROM range(60000);",
         "postgres": "INSERT INTO big SELECT generate_series(1, 60000); ANALYZE big;",
+        "mysql": "INSERT INTO big SELECT seq FROM seq_1_to_60000; ANALYZE TABLE big;",
     }
     with open_at(
         make(tmp_path, dialect, f"CREATE TABLE big (n INTEGER); {series[dialect]}")

@@ -2,6 +2,7 @@
 but `vault` can be read.
 """
 
+from tests.tools.sql.sql_texts_mysql import MYSQL_ALLOWED, MYSQL_REFUSED, MYSQL_STOPPED
 from tests.tools.sql.sql_texts_postgres import POSTGRES_ALLOWED, POSTGRES_REFUSED, POSTGRES_STOPPED
 
 BOTH_REFUSED = [
@@ -232,6 +233,7 @@ REFUSED = {
         ),
     ],
     "postgres": POSTGRES_REFUSED,
+    "mysql": MYSQL_REFUSED,
 }
 
 STOPPED = {
@@ -271,6 +273,7 @@ STOPPED = {
         "SELECT repeat('x', 10000) FROM range(5000)",
     ],
     "postgres": POSTGRES_STOPPED,
+    "mysql": MYSQL_STOPPED,
 }
 
 BOTH_ALLOWED = [
@@ -441,4 +444,5 @@ ALLOWED = {
         "SELECT amount FROM sales.items",
     ],
     "postgres": POSTGRES_ALLOWED,
+    "mysql": MYSQL_ALLOWED,
 }

@@ -146,6 +146,42 @@ DENIED = {
         "SELECT x.a FROM (SELECT s FROM staff s) AS q(x), LATERAL (SELECT (q.x).salary AS a) AS x",
         'SELECT U&"s\\0061lary" FROM staff',
     ],
+    "mysql": [
+        "SELECT `salary` FROM `staff`",
+        "SELECT s.`SALARY` FROM staff s",
+        "SELECT staff_book.staff.salary FROM staff_book.staff",
+        "SELECT JSON_ARRAYAGG(salary) FROM staff",
+        "SELECT JSON_OBJECT('x', s.salary) FROM staff s",
+        "SELECT GROUP_CONCAT(salary) FROM staff",
+        "SELECT * FROM JSON_TABLE((SELECT JSON_ARRAYAGG(salary) FROM staff), '$[*]' COLUMNS (x INT PATH '$')) AS j",
+        "SELECT j.x FROM staff, JSON_TABLE(JSON_ARRAY(staff.salary), '$[*]' COLUMNS (x INT PATH '$')) AS j",
+        "TABLE staff",
+        "SELECT IF(salary > 1, salary, 0) FROM staff",
+        "SELECT IFNULL(NULL, salary) FROM staff",
+        "SELECT * FROM staff PROCEDURE ANALYSE()",
+        "SELECT CONCAT(salary, '') FROM staff",
+        "SELECT * FROM staff STRAIGHT_JOIN pay",
+        "SELECT * FROM staff s LEFT JOIN pay p USING (salary)",
+        "SELECT (SELECT salary FROM staff LIMIT 1) + 0",
+        "SELECT name FROM staff ORDER BY salary + 0",
+        "SELECT salary FROM staff UNION SELECT 1",
+        "SELECT CAST(salary AS CHAR) FROM staff",
+        "SELECT * FROM staff PARTITION (p0)",
+        "SELECT COUNT(DISTINCT salary, id) FROM staff",
+        "SELECT MAX(salary) FROM staff GROUP BY city WITH ROLLUP",
+        "SELECT BINARY salary FROM staff",
+        "SELECT name FROM staff WHERE MATCH (salary) AGAINST ('7650417')",
+        "SELECT /*! salary, */ name FROM staff",
+        "SELECT name /*!50000 , salary */ FROM staff",
+        "SELECT name FROM staff HAVING salary > 1",
+        "SELECT code FROM badge WHERE code REGEXP '^7'",
+        "SELECT LEFT(salary, 3) FROM staff",
+        "SELECT `staff`.`salary` + 0e0 FROM `staff`",
+        "SELECT @s := salary FROM staff",
+        "SELECT salary INTO @s FROM staff LIMIT 1",
+        "SELECT DEFAULT(salary) FROM staff",
+        "SELECT VALUES(salary) FROM staff",
+    ],
 }
 
 HARMLESS = {
@@ -188,6 +224,15 @@ HARMLESS = {
         "SELECT name FROM ONLY staff",
         "SELECT name FROM staff TABLESAMPLE SYSTEM (100)",
         "SELECT l.name FROM staff s CROSS JOIN LATERAL (SELECT s.*) AS l",
+    ],
+    "mysql": [
+        "SELECT `name` FROM `staff`",
+        "SELECT name FROM staff s LEFT JOIN badge b ON b.staff_id = s.id ORDER BY b.colour DESC",
+        "SELECT CONCAT(name, ' in ', city) AS n FROM staff",
+        "SELECT GROUP_CONCAT(colour) FROM badge",
+        "SELECT JSON_ARRAYAGG(name) FROM staff",
+        "SELECT city, COUNT(*) FROM staff GROUP BY city WITH ROLLUP",
+        "SELECT * FROM staff LIMIT 0, 1",
     ],
 }
 
@@ -320,6 +365,45 @@ MASKED = {
         "SELECT concat_ws(',', s.*) AS name FROM staff s",
         "TABLE staff",
     ],
+    "mysql": [
+        "SELECT `email` FROM staff",
+        "SELECT CONCAT(email, name) AS n FROM staff",
+        "SELECT CONCAT_WS(',', email) FROM staff",
+        "SELECT GROUP_CONCAT(email) FROM staff",
+        "SELECT JSON_OBJECT('a', email) FROM staff",
+        "SELECT JSON_ARRAYAGG(email) FROM staff",
+        "SELECT j.x FROM staff, JSON_TABLE(JSON_ARRAY(staff.email), '$[*]' COLUMNS (x TEXT PATH '$')) AS j",
+        "SELECT LEFT(email, 10) FROM staff",
+        "SELECT MID(email, 1, 10) AS name FROM staff",
+        "SELECT SUBSTRING_INDEX(email, '@', 1) FROM staff",
+        "SELECT IF(1, email, '') FROM staff",
+        "SELECT IFNULL(email, '') FROM staff",
+        "SELECT HEX(email) FROM staff",
+        "SELECT BINARY email AS name FROM staff",
+        "SELECT CAST(email AS BINARY) AS id FROM staff",
+        "SELECT CONVERT(email USING latin1) AS id FROM staff",
+        "SELECT email COLLATE utf8mb4_bin AS id FROM staff",
+        "SELECT ANY_VALUE(email) FROM staff",
+        "SELECT EXTRACTVALUE(1, CONCAT('~', email)) FROM staff",
+        "SELECT UPDATEXML(1, CONCAT('~', email), 1) FROM staff",
+        "SELECT STR_TO_DATE(email, '%Y') FROM staff",
+        "SELECT email, COUNT(*) FROM staff GROUP BY email WITH ROLLUP",
+        "SELECT COUNT(*) FROM staff GROUP BY email, FLOOR(RAND(0) * 2)",
+        "SELECT COUNT(*), CONCAT(email, FLOOR(RAND(0) * 2)) AS x FROM staff GROUP BY x",
+        "SELECT email + 0 FROM staff",
+        "SELECT -email FROM staff",
+        "SELECT email DIV 1 FROM staff",
+        "SELECT email FROM staff ORDER BY email LIMIT 1",
+        "SELECT ELT(1, email) FROM staff",
+        "SELECT MAKE_SET(1, email) FROM staff",
+        "SELECT TO_BASE64(email) FROM staff",
+        "SELECT COMPRESS(email) FROM staff",
+        "SELECT AES_ENCRYPT(email, 'k') FROM staff",
+        "SELECT REGEXP_SUBSTR(email, '.*') FROM staff",
+        "SELECT (email, name) = ('x', 'y') FROM staff",
+        "SELECT * FROM staff NATURAL LEFT JOIN badge",
+        "SELECT FIRST_VALUE(email) OVER (ORDER BY id) FROM staff",
+    ],
 }
 """No value of `email` may be in what a model is shown."""
 
@@ -383,6 +467,11 @@ MASKED_OPEN = {
         "SELECT a.id FROM staff a SEMI JOIN staff b ON a.email = b.email",
     ],
     "postgres": ["SELECT DISTINCT ON (email) name FROM staff ORDER BY email, id"],
+    "mysql": [
+        "SELECT name FROM staff WHERE `email` = 'canary.one@example.com'",
+        "SELECT COUNT(DISTINCT email) AS n FROM staff",
+        "SELECT IF(city = 'Bern', 1, 0) AS b FROM staff",
+    ],
 }
 """What can be asked of a masked column without its values being shown."""
 
@@ -422,6 +511,12 @@ SHOWN_WHOLE = {
             " FROM staff"
         ),
         "SELECT concat_ws(', ', name, email) FROM staff",
+    ],
+    "mysql": [
+        "SELECT CONCAT(name, ' <', email, '>') AS who FROM staff ORDER BY id",
+        "SELECT GROUP_CONCAT(email ORDER BY email SEPARATOR '; ') FROM staff",
+        "SELECT UPPER(email), LOWER(email), COALESCE(email, 'none'), CAST(email AS CHAR) FROM staff",
+        "SELECT IFNULL(email, '?') FROM staff",
     ],
 }
 """These run; a person has the values, a model •••."""
@@ -660,7 +755,63 @@ SPELLED_OUT = {
         "SELECT name FROM staff WHERE (staff).email < 'd'",
         "SELECT name FROM staff s WHERE to_jsonb(s) ->> 'email' < 'd'",
     ],
+    "mysql": [
+        "SELECT name FROM staff WHERE email REGEXP '^c'",
+        "SELECT name FROM staff WHERE email RLIKE '^c'",
+        "SELECT name FROM staff WHERE LEFT(email, 1) = 'c'",
+        "SELECT name FROM staff WHERE email = 0",
+        "SELECT name FROM staff WHERE email IN (0, 1)",
+        "SELECT name FROM staff WHERE email + 0 = 0",
+        "SELECT name FROM staff WHERE ASCII(email) > 99",
+        "SELECT name FROM staff WHERE ORD(email) > 99",
+        "SELECT name FROM staff ORDER BY email COLLATE utf8mb4_bin",
+        "SELECT name FROM staff WHERE email COLLATE utf8mb4_bin = 'x'",
+        "SELECT name FROM staff WHERE BINARY email = 'x'",
+        "SELECT name FROM staff WHERE email LIKE BINARY 'c%'",
+        "SELECT STRCMP(email, 'd') FROM staff",
+        "SELECT LOCATE('c', email) FROM staff",
+        "SELECT FIELD(email, 'x') FROM staff",
+        "SELECT FIND_IN_SET(email, 'a,b') FROM staff",
+        "SELECT CRC32(email) FROM staff",
+        "SELECT LENGTH(email), BIT_LENGTH(email) FROM staff",
+        "SELECT name FROM staff WHERE email SOUNDS LIKE 'x'",
+        "SELECT name FROM staff WHERE MATCH (email) AGAINST ('canary')",
+        "SELECT name FROM staff WHERE email XOR 1",
+        "SELECT name FROM staff WHERE email && 1",
+        "SELECT name FROM staff WHERE NOT email",
+        "SELECT name FROM staff WHERE email",
+        "SELECT name FROM staff WHERE email <=> 'x' OR email < 'd'",
+        "SELECT name FROM staff HAVING MAX(email) > 'd'",
+        "SELECT COUNT(*) FROM staff GROUP BY LEFT(email, 1)",
+        "SELECT GREATEST(email, 'd') = 'd' FROM staff",
+        "SELECT IF(email < 'd', 1, 0) FROM staff",
+        "SELECT INTERVAL(email, 'd') FROM staff",
+        "SELECT CASE email WHEN 'x' THEN SLEEP(1) END FROM staff",
+        "SELECT GROUP_CONCAT(name ORDER BY LEFT(email, 1)) FROM staff",
+        "SELECT REPEAT('x', LENGTH(email)) FROM staff",
+        "SELECT BIT_COUNT(email) FROM staff",
+        "SELECT name FROM staff WHERE email = DATE '2020-01-01'",
+        "SELECT name FROM staff WHERE email = TRUE",
+        "SELECT name FROM staff WHERE email BETWEEN 'a' AND 'd'",
+        "SELECT JSON_VALID(email) FROM staff",
+        "SELECT JSON_SEARCH(JSON_ARRAY(email), 'one', 'c%') FROM staff",
+        "SELECT 1 FROM staff, JSON_TABLE(CONCAT('[', REPEAT('1,', LENGTH(email)), '1]'), '$[*]' COLUMNS (x INT PATH '$')) AS j",
+    ],
 }
 """By the rows that come, these would tell a masked value though it is in none of them: they are
 refused.
 """
+
+NOT_MYSQL = frozenset(
+    {
+        *(
+            sql
+            for group in (HARMLESS, MASKED_OPEN, SHOWN_WHOLE)
+            for sql in group["all"]
+            if "||" in sql
+        ),
+        *(sql for sql in MASKED_OPEN["all"] if "FILTER" in sql),
+        "SELECT name FROM staff WHERE email = 'x' || name",
+    }
+)
+"""Texts that must run and that mean something else there: `||` is OR, and there is no FILTER."""

@@ -186,6 +186,56 @@ REFUSE = {
         "SELECT * FROM vault@remote",
         "SELECT current_setting('data_directory')",
     ],
+    "mysql": [
+        "TABLE vault ORDER BY 1",
+        "WITH v AS (SELECT * FROM vault), vault AS (SELECT 1 AS n) SELECT * FROM v",
+        "SELECT * FROM mysql.db",
+        "SELECT * FROM information_schema.processlist",
+        "SELECT * FROM information_schema.user_privileges",
+        "SELECT LOAD_FILE(CONCAT('/etc/', 'passwd'))",
+        "SELECT 'x' INTO OUTFILE '/tmp/longtable-x'",
+        "SELECT our_macro()",
+        "SELECT @@version",
+        "SELECT @@hostname, @@port",
+        "SELECT CURRENT_ROLE()",
+        "SELECT SESSION_USER()",
+        "SELECT SYS_EXEC('id')",
+        "SELECT SYS_EVAL('id')",
+        "SELECT SYS_GUID()",
+        "SELECT ROW_COUNT()",
+        "SELECT FOUND_ROWS()",
+        "SELECT LASTVAL(s)",
+        "SELECT SETVAL(s, 5)",
+        "SELECT BENCHMARK(10, 1)",
+        "SELECT DECODE_ORACLE(1, 1)",
+        "SELECT SLEEP(0)",
+        "SELECT RELEASE_LOCK('x')",
+        "SELECT IS_FREE_LOCK('x')",
+        "SELECT * FROM people FOR UPDATE NOWAIT",
+        "SELECT * FROM people FOR SHARE",
+        "SELECT * FROM vault v FORCE INDEX (PRIMARY)",
+        "OPTIMIZE TABLE people",
+        "REPAIR TABLE people",
+        "CHECK TABLE vault",
+        "CHECKSUM TABLE vault",
+        "HELP 'contents'",
+        "XA START 'x'",
+        "SAVEPOINT x",
+        "USE mysql",
+        "RESET QUERY CACHE",
+        "PURGE BINARY LOGS TO 'x'",
+        "CHANGE MASTER TO MASTER_HOST = 'x'",
+        "BACKUP STAGE START",
+        "RENAME TABLE people TO x",
+        "TRUNCATE people",
+        "CREATE FUNCTION f RETURNS INTEGER SONAME 'x.so'",
+        "SIGNAL SQLSTATE '45000'",
+        "GET DIAGNOSTICS @x = NUMBER",
+        "DELIMITER //",
+        "\\! id",
+        "SELECT 1\\G",
+        "SOURCE /etc/passwd",
+    ],
 }
 
 QUIET = {
@@ -362,6 +412,25 @@ QUIET = {
         "SELECT n FROM staff, jsonb_to_record(to_jsonb(staff)) AS r(n text, email text)",
         "SELECT r.email FROM staff, jsonb_to_record(to_jsonb(staff)) AS r(n text, email text)",
     ],
+    "mysql": [
+        "SELECT GROUP_CONCAT(s.salary) FROM staff s",
+        "SELECT IF(salary > 7000000, 1, 0) FROM staff",
+        "SELECT name FROM staff ORDER BY salary DESC",
+        "SELECT * FROM staff NATURAL JOIN pay",
+        "SELECT j.x FROM staff s, JSON_TABLE(JSON_ARRAY(s.salary), '$[*]' COLUMNS (x INT PATH '$')) AS j",
+        "SELECT COUNT(*) FROM staff GROUP BY salary, FLOOR(RAND(0) * 2)",
+        "SELECT EXP(salary) FROM staff",
+        "SELECT ~0 + salary FROM staff",
+        "SELECT EXTRACTVALUE(1, CONCAT('~', email)) FROM staff",
+        "SELECT COUNT(*) FROM staff GROUP BY email, FLOOR(RAND(0) * 2)",
+        "SELECT CONVERT(email, UNSIGNED) FROM staff",
+        "SELECT ST_GeomFromText(email) FROM staff",
+        "SELECT JSON_EXTRACT(email, '$') FROM staff",
+        "SELECT DATE_ADD(email, INTERVAL 1 DAY) FROM staff",
+        "SELECT INET_ATON(email) FROM staff",
+        "SELECT name FROM staff WHERE email = 0",
+        "SELECT UUID_TO_BIN(email) FROM staff",
+    ],
 }
 
 STOP = {
@@ -494,6 +563,17 @@ STOP = {
             " numbers b, numbers c"
         ),
     ],
+    "mysql": [
+        "SELECT COUNT(*) FROM numbers a, numbers b, numbers c, numbers d",
+        "SELECT REPEAT('x', 100000000)",
+        "SELECT GROUP_CONCAT(REPEAT('x', 100000)) FROM numbers a, numbers b",
+        "SELECT a.n FROM numbers a, numbers b, numbers c ORDER BY a.n * b.n * c.n",
+        "WITH RECURSIVE t AS (SELECT 1 AS x UNION ALL SELECT x + 1 FROM t) SELECT MAX(x) FROM t",
+        "SELECT COUNT(DISTINCT CONCAT(a.n, b.n, c.n)) FROM numbers a, numbers b, numbers c",
+        "SELECT COUNT(*) FROM numbers a, numbers b, numbers c WHERE CONCAT(a.n, b.n) REGEXP '^(1|2|3)*(4|5)*$' AND c.n < 0",
+        "SELECT LPAD('x', 100000000, 'y')",
+        "SELECT JSON_ARRAYAGG(REPEAT('x', 10000)) FROM numbers a, numbers b",
+    ],
 }
 
 RUN = {
@@ -567,4 +647,26 @@ RUN = {
             " people q WHERE q.city = p.city) AS x"
         ),
     ],
+    "mysql": [
+        "SELECT GROUP_CONCAT(name ORDER BY name SEPARATOR ', ') FROM people",
+        "SELECT DATE_FORMAT(created, '%Y-%m') AS month FROM audit",
+        "SELECT doc->>'$.kind' FROM nested",
+        "SELECT `group` FROM `order`",
+        "SELECT name FROM people WHERE name REGEXP '^A'",
+        "SELECT IFNULL(city, '?') AS c, COUNT(*) FROM people GROUP BY c",
+        "SELECT name, RANK() OVER (ORDER BY salary DESC) AS r FROM people",
+    ],
 }
+
+NOT_MYSQL = {
+    r"SELECT name FROM people WHERE name = 'x\'; DROP TABLE people; --'": "one text",
+    (
+        "WITH RECURSIVE f(a, b) AS (SELECT 1.0, 1.0 UNION ALL SELECT b, a + b FROM f) SELECT"
+        " max(a) FROM f"
+    ): "fails, for the first row decides the width",
+    (
+        "WITH RECURSIVE f(s) AS (SELECT CAST('xxxxxxxxxx' AS TEXT) UNION ALL SELECT s || s FROM"
+        " f) SELECT max(length(s)) FROM f"
+    ): "fails, for || is OR",
+}
+"""Texts of "all" that mean something else there."""

@@ -9,7 +9,7 @@ from contextlib import suppress
 
 import pytest
 
-from longtable.base.errors import QueryFailedError
+from longtable.base.errors import QueryFailedError, QueryRefusedError
 from longtable.tools.catalog import Catalog, Column, Table
 from longtable.tools.database import Database
 from longtable.tools.sql.parsing import MAX_DEPTH, MAX_SQL_CHARS, RefusedError, tokens_of
@@ -137,6 +137,10 @@ TOO_DEEP_FOR_SQLITE = {"subqueries", "values", "IN", "CASE in brackets"}
 def test_an_honest_text_that_is_deep_or_long_runs(text: str, database: Database) -> None:
     if database.dialect == "sqlite" and text in TOO_DEEP_FOR_SQLITE:
         with pytest.raises(QueryFailedError, match="parser stack overflow"):
+            database.run(DEEP[text])
+    elif database.dialect == "mysql" and text == "CASE in brackets":
+        # sqlglot's parser has one level more for XOR in each bracket.
+        with pytest.raises(QueryRefusedError, match="nested too deeply"):
             database.run(DEEP[text])
     else:
         assert database.run(DEEP[text]).columns

@@ -311,8 +311,22 @@ POSTGRES = {
     ),
 }
 
+MYSQL = {
+    "repeat of repeat": "SELECT REPEAT(REPEAT('x', 10000000), 1000)",
+    "wide rows": "SELECT REPEAT(a.n, 90000), REPEAT(b.n, 90000) FROM numbers a, numbers b",
+    "a value for each row": "SELECT MAX(LENGTH(REPEAT('x', 8000000 + n))) FROM numbers",
+    "a temporary table": "SELECT DISTINCT REPEAT(a.n, 900), b.n, c.n FROM numbers a, numbers b, numbers c",
+    "a sort of everything": "SELECT REPEAT('x', 900) FROM numbers a, numbers b ORDER BY RAND()",
+    "text joined of everything": "SELECT LENGTH(GROUP_CONCAT(a.n, b.n)) FROM numbers a, numbers b",
+    "JSON of everything": "SELECT LENGTH(JSON_ARRAYAGG(a.n)) FROM numbers a, numbers b",
+    "a pattern that backtracks": "SELECT COUNT(*) FROM numbers a, numbers b WHERE REPEAT('a', 500) REGEXP '(a+)+b'",
+    "deep JSON": "SELECT JSON_VALID(CONCAT(REPEAT('[', 100000), REPEAT(']', 100000)))",
+    "an endless sum": "SELECT SUM(SHA2(CONCAT(a.n, b.n), 512)) FROM numbers a, numbers b, numbers c",
+}
+
 BOMBS = {
     "sqlite": _PARSER | _SQL | SQLITE,
     "duckdb": _PARSER | _SQL | DUCKDB,
     "postgres": _PARSER | _SQL | POSTGRES,
+    "mysql": _PARSER | _SQL | MYSQL,
 }

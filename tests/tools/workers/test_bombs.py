@@ -35,6 +35,14 @@ SAMPLE = {
         "a temporary file",
         "repeat for each row",
     ),
+    "mysql": (
+        "types within types",
+        "a chain of 12,000 sums",
+        "an endless recursion",
+        "repeat of repeat",
+        "wide rows",
+        "a temporary table",
+    ),
 }
 MAY_BE_SLOW = re.compile("times as long|QueryTimeoutError")
 """Times are for the evaluation to measure: the machine of the tests is busy, and half a second a

@@ -152,7 +152,23 @@ POSTGRES = [
     "point(1, 2)",
     "to_tsvector('english', 'a fat cat')",
 ]
-VALUES = {"sqlite": SQLITE, "duckdb": DUCKDB, "postgres": POSTGRES}
+MYSQL = [
+    "NULL",
+    "TRUE",
+    "18446744073709551615",
+    "-9223372036854775808",
+    "1.50",
+    "1e300",
+    "'text 茶 🍵'",
+    "''",
+    "x'00ff80'",
+    "CAST('a' AS BINARY)",
+    "DATE '2024-02-29'",
+    "CAST('2024-02-29 12:34:56.789' AS DATETIME(3))",
+    "CAST('-838:59:59' AS TIME)",
+    "JSON_OBJECT('a', JSON_ARRAY(1, NULL))",
+]
+VALUES = {"sqlite": SQLITE, "duckdb": DUCKDB, "postgres": POSTGRES, "mysql": MYSQL}
 
 
 def exact(value: Any) -> Any:
