@@ -60,6 +60,8 @@ class Dialect:
     """The columns of USING come first in `*`."""
     reads_in_name: bool = False
     """`IN name` reads a table of this name."""
+    lists_values: bool = True
+    """`VALUES (1), (2)` may stand wherever a query may."""
 
     # Types
     named_types: bool = False
@@ -229,6 +231,7 @@ MYSQL = Dialect(
     double_quotes_are_text=True,
     relations_by_case=True,
     using_first=True,
+    lists_values=False,
     text_compared_with_number=False,
     text_type="CHAR",
     plain_numbers=True,

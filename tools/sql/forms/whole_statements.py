@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from longtable.tools.catalog import Catalog, Column, fold, quoted
+from longtable.tools.engines.dialects import dialect_of
 from longtable.tools.sql.narrow import sources_of
 from longtable.tools.sql.parsing import RefusedError, statements, tokens_of, written
 from longtable.tools.sql.scope import resolved_table
@@ -59,11 +60,11 @@ def _pivoted(tree: exp.Expr, dialect: str, _: Catalog) -> str:
     return f"{before}SELECT * FROM ({written(bare, dialect)}) AS pivoted"
 
 
-def _listed(tree: exp.Expr, _: str, catalog: Catalog) -> str:
+def _listed(tree: exp.Expr, dialect: str, catalog: Catalog) -> str:
     """Return a SELECT of the names of all tables, "" if something else is asked for."""
     if str(tree.this or tree.name).upper() not in ("TABLES", "ALL TABLES"):
         return ""
-    return _values("name", ([_text(table.name)] for table in catalog.tables))
+    return _listing(["name"], ([table.name] for table in catalog.tables), dialect)
 
 
 def _described(tree: exp.Expr, dialect: str, catalog: Catalog) -> str:
@@ -72,10 +73,9 @@ def _described(tree: exp.Expr, dialect: str, catalog: Catalog) -> str:
     if isinstance(tree.this, exp.Table):
         columns = [output.column for output in outputs if output.column]
         rows = (
-            [_text(column.name), _text(column.type), _text("YES" if column.nullable else "NO")]
-            for column in columns
+            [column.name, column.type, "YES" if column.nullable else "NO"] for column in columns
         )
-        return _values('column_name, column_type, "null"', rows)
+        return _listing(["column_name", "column_type", "nullable"], rows, dialect)
     parts: list[str] = []
     for output in outputs:
         kind = f"typeof((SELECT {quoted(output.name)} FROM described LIMIT 1))"
@@ -200,12 +200,23 @@ def _with_query(name: str, query: exp.Expr, dialect: str) -> str:
     return f"WITH {name} AS ({written(bare, dialect)}) "
 
 
-def _values(names: str, rows: Iterator[Sequence[str]]) -> str:
-    """Return a SELECT of texts. `names`: those of its columns."""
-    lines = [f"({', '.join(row)})" for row in rows]
-    nothing = ", ".join("NULL" for _ in names.split(","))
-    body = f"VALUES {', '.join(lines)}" if lines else f"SELECT {nothing} LIMIT 0"
-    return f"WITH listing({names}) AS ({body}) SELECT * FROM listing"
+def _listing(names: Sequence[str], rows: Iterator[Sequence[str]], dialect: str) -> str:
+    """Return a SELECT of texts. `names`: those of its columns. Raises `RefusedError` for a dialect
+    without lists of values if there are too many rows.
+    """
+    rules = dialect_of(dialect)
+    lines = [[*map(rules.literal, row)] for row in rows]
+    if lines and rules.lists_values:
+        body = ", ".join(f"({', '.join(line)})" for line in lines)
+        return f"WITH listing({', '.join(names)}) AS (VALUES {body}) SELECT * FROM listing"
+    if len(lines) > MOST_COLUMNS:
+        reason = f"the answer has {len(lines):,} rows, at most {MOST_COLUMNS} are told this way"
+        raise RefusedError("statement", reason, "see list_tables and describe_table")
+    parts: list[str] = []
+    for line in lines or [["NULL"] * len(names)]:
+        items = [f"{cell} AS {name}" for cell, name in zip(line, names, strict=True)]
+        parts.append(f"SELECT {', '.join(items)}")
+    return " UNION ALL ".join(parts) + ("" if lines else " LIMIT 0")
 
 
 def _text(value: str) -> str:

@@ -175,3 +175,8 @@ def test_each_engine_describes_a_table(tmp_path: Path, dialect: str) -> None:
     with Database.open(url(make(tmp_path, dialect))) as opened:
         names = column_of(opened.run("DESCRIBE people"), "column_name")
     assert names == ["id", "name", "city", "salary", "boss_id"]
+
+
+def test_a_database_without_tables_lists_none(tmp_path: Path) -> None:
+    with Database.open(url(make(tmp_path, "duckdb", "CREATE SCHEMA empty"))) as opened:
+        assert opened.run("SHOW TABLES").rows == []
