@@ -406,8 +406,11 @@ def test_a_callers_lock_on_a_duckdb_file_stays(tmp_path: Path) -> None:
 
 @both_ways
 def test_each_limit_has_an_error_of_its_own(dialect: str, files: dict[str, Place]) -> None:
-    with open_at(files[dialect], limits=QueryLimits(seconds=0.3, rows=10, bytes=1_000)) as database:
-        with pytest.raises(QueryTimeoutError, match=r"0\.3 s"):
+    # MariaDB has no idle connection after a query that was killed.
+    seconds = 1.3 if dialect == "mysql" else 0.3
+    limits = QueryLimits(seconds=seconds, rows=10, bytes=1_000)
+    with open_at(files[dialect], limits=limits) as database:
+        with pytest.raises(QueryTimeoutError, match=rf"{seconds} s"):
             database.run(HEAVY[dialect])
         with pytest.raises(TooManyRowsError, match="more than 10 rows"):
             database.run("SELECT n FROM numbers")

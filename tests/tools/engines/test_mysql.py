@@ -467,6 +467,36 @@ def test_the_engine_alone_refuses(sql: str, database: Database) -> None:
     assert not Path("/tmp/longtable-out").exists()
 
 
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "DELETE FROM t",
+        "UPDATE t SET a = 2",
+        "INSERT INTO t VALUES (2) RETURNING a",
+        "REPLACE INTO t VALUES (2)",
+        "CREATE TABLE u AS SELECT * FROM t",
+        "DROP TABLE t",
+        "TRUNCATE t",
+        "ALTER TABLE t ADD b INT",
+        "LOAD DATA LOCAL INFILE '/etc/hostname' INTO TABLE t",
+    ],
+)
+def test_the_transaction_holds_an_account_that_may_write(sql: str, writable: Database) -> None:
+    with pytest.raises(DatabaseError):
+        fetched(writable, sql, walled=True)
+    rows = mariadb_server().run("SELECT * FROM t", database=writable.name)
+    tables = mariadb_server().run("SHOW TABLES", database=writable.name)
+    assert (rows, tables) == ([(1,)], [("t",)])
+
+
+@pytest.fixture(scope="module")
+def writable() -> Iterator[Database]:
+    script = "CREATE TABLE t (a INT); INSERT INTO t VALUES (1)"
+    url = mariadb_server().create(script, rights="ALL PRIVILEGES")
+    with Database.open(url, isolation="none") as database:
+        yield database
+
+
 def test_a_session_is_reset_after_each_query(database: Database) -> None:
     def leave_traces(session: MysqlSession) -> object:
         connection = session.link.connection
