@@ -1,8 +1,10 @@
-"""Run the honest queries of `blind/honest` through the walls: `python -m evals.honest [ENGINE]`.
+"""Run the queries of `blind/honest` through the walls: `python -m evals.honest [ENGINE ...]`.
 
-Each query is what a working analyst would write over Chinook, in the engine's own style, and ran on
-the engine itself. What the walls refuse is listed with the reason. Chinook is read from
-`../shared/data` or from the folder named with `--data`.
+Each honest query is what a working analyst would write over Chinook, in the engine's own style, and
+ran on the engine itself. What the walls refuse is listed with the reason. With `--hostile` the
+hostile texts for MariaDB run, and the legal ones beside them: what runs of the ones, and is refused
+of the others, is listed. Chinook is read from `../shared/data` or from the folder named with
+`--data`.
 """
 
 import argparse
@@ -10,6 +12,7 @@ import json
 import re
 import sqlite3
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -19,6 +22,8 @@ import duckdb
 
 from longtable.base.errors import LongtableError
 from longtable.tools.database import Database
+from longtable.tools.sql.table_policy import TablePolicy
+from tests.support.mariadb import mariadb_server, stop_mariadb_server
 from tests.support.postgres import postgres_server, stop_postgres_server
 
 SETS = Path(__file__).parent / "blind" / "honest"
@@ -27,13 +32,24 @@ _DDL_BEGINS = "\\c chinook;"
 """The line of the PostgreSQL script after which its own database is open."""
 
 
+POLICY = TablePolicy(
+    denied=frozenset({"secrets"}),
+    denied_columns=frozenset({"customer.email"}),
+    masked_columns=frozenset({"customer.phone"}),
+)
+"""The policy of the hostile texts."""
+SECRETS = """
+CREATE TABLE secrets (id INTEGER PRIMARY KEY, token VARCHAR(100));
+INSERT INTO secrets VALUES (1, 'tok-alpha-7f3a'), (2, 'tok-beta-91c2'), (3, 'tok-gamma-00de');
+"""
+
+
 @dataclass(frozen=True)
 class Honest:
     """One query of a set."""
 
     id: str
     topic: str
-    question: str
     sql: str
 
 
@@ -51,7 +67,10 @@ class Source:
 def queries(engine: str) -> list[Honest]:
     """Return the queries for an engine."""
     lines = (SETS / f"{engine}.jsonl").read_text(encoding="utf-8").splitlines()
-    return [Honest(**json.loads(line)) for line in lines]
+    records = map(json.loads, lines)
+    return [
+        Honest(each["id"], each.get("topic") or each["category"], each["sql"]) for each in records
+    ]
 
 
 def snake_case(name: str) -> str:
@@ -100,42 +119,102 @@ def postgres_database(data: Path, _: Path) -> str:
     return postgres_server().create(script.partition(_DDL_BEGINS)[2], name="honest")
 
 
+def mariadb_database(data: Path, _: Path) -> str:
+    """Fill a database on a MariaDB server of its own, and return its URL for an account that only
+    reads.
+    """
+    lines: list[str] = []
+    for source in sources(data):
+        types = ", ".join(
+            f"`{name}` {kind}{' PRIMARY KEY' if name == f'{source.name}_id' else ''}"
+            for name, kind in source.columns
+        )
+        lines.append(f"CREATE TABLE `{source.name}` ({types})")
+        for start in range(0, len(source.rows), 500):
+            rows = ", ".join(map(_values, source.rows[start : start + 500]))
+            lines.append(f"INSERT INTO `{source.name}` VALUES {rows}")
+        keys = [name for name, _ in source.columns if name.endswith("_id") or name == "reports_to"]
+        for name in keys:
+            lines.append(f"CREATE INDEX `ifk_{source.name}_{name}` ON `{source.name}` (`{name}`)")
+    lines.append("CREATE FULLTEXT INDEX ft_track_name ON track (name, composer)")
+    return mariadb_server().create(";\n".join(lines) + ";" + SECRETS, name="chinook")
+
+
+def _values(row: Sequence[object]) -> str:
+    """Return a row as MariaDB's literals."""
+    cells = ["NULL" if cell is None else literal_of(cell) for cell in row]
+    return f"({', '.join(cells)})"
+
+
+def literal_of(cell: object) -> str:
+    """Return a cell as a literal."""
+    if not isinstance(cell, str):
+        return str(cell)
+    return "'" + cell.replace("\\", "\\\\").replace("'", "''") + "'"
+
+
 MAKERS: dict[str, Callable[[Path, Path], str]] = {
     "sqlite": sqlite_file,
     "duckdb": duckdb_file,
     "postgres": postgres_database,
+    "mariadb": mariadb_database,
 }
 
 
-def refused(engine: str, data: Path) -> Iterator[tuple[Honest, str]]:
-    """Yield each query that did not run, with the reason."""
+def reasons(
+    file: str, engine: str, data: Path, policy: TablePolicy | None = None
+) -> Iterator[tuple[Honest, str]]:
+    """Yield each query of a set with the reason why it did not run, "" if it ran."""
     with (
         tempfile.TemporaryDirectory() as folder,
-        Database.open(MAKERS[engine](data, Path(folder))) as database,
+        Database.open(MAKERS[engine](data, Path(folder)), policy=policy) as database,
     ):
-        for query in queries(engine):
+        for query in queries(file):
+            reason = ""
             try:
                 database.run(query.sql)
             except LongtableError as error:
-                yield query, str(error)
+                reason = str(error)
+            yield query, reason
+
+
+def honest(engine: str, data: Path) -> None:
+    """Print which honest queries an engine's walls refuse."""
+    results = list(reasons(engine, engine, data))
+    for query, reason in results:
+        if reason:
+            print(f"{query.id} ({query.topic}): {reason}")
+    ran = sum(not reason for _, reason in results)
+    print(f"{engine}: {ran} of {len(results)} ran ({ran / len(results):.0%})\n", flush=True)
+
+
+def hostile(data: Path) -> None:
+    """Print which hostile texts run on MariaDB, and which legal ones are refused."""
+    stopped: Counter[bool] = Counter()
+    for query, reason in reasons("hostile_mariadb", "mariadb", data, POLICY):
+        is_legal = query.topic == "legal"
+        stopped[is_legal] += bool(reason)
+        if is_legal == bool(reason):
+            print(f"{query.id} ({query.topic}): {reason or query.sql}")
+    print(f"stopped: {stopped[False]} of 120 hostile texts, {stopped[True]} of 60 legal ones")
 
 
 def main() -> None:
-    """Print what is refused on each engine."""
+    """Print what each set says."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("engines", nargs="*", default=[*MAKERS], metavar="ENGINE")
+    parser.add_argument("--hostile", action="store_true")
     parser.add_argument("--data", type=Path, default=DATA)
     arguments = parser.parse_args()
     try:
+        if arguments.hostile:
+            hostile(arguments.data)
+            return
         for engine in arguments.engines:
-            count = len(queries(engine))
-            left = count
-            for query, reason in refused(engine, arguments.data):
-                left -= 1
-                print(f"{query.id} ({query.topic}): {reason}")
-            print(f"{engine}: {left} of {count} ran ({left / count:.0%})\n", flush=True)
+            honest(engine, arguments.data)
     finally:
         stop_postgres_server()
+        stop_mariadb_server()
 
 
 if __name__ == "__main__":

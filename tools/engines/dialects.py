@@ -241,6 +241,7 @@ MYSQL = Dialect(
     bounds_growth=False,
     scan_limit="scan_rows",
     backslash_escapes=True,
+    function_names={"Median": "MEDIAN"},
     function_forms={
         "RegexpLike": "{this} REGEXP {expression}",
         "JSONExtractScalar": "JSON_UNQUOTE(JSON_EXTRACT({this}, {expression}))",

@@ -47,7 +47,7 @@ All And Array ArrayContainedBy ArrayContainsAll ArrayOverlaps ArrayConcat Case C
 Coalesce Collate Columns Concat CurrentDate CurrentTime CurrentTimestamp Distance Exists Extract
 Floor GroupConcat If JSONArrayAgg JSONBContains JSONBContainsAllTopKeys JSONBContainsAnyTopKeys
 JSONBContainsTopKey JSONBDeleteAtPath JSONBExtract JSONBExtractScalar JSONBPathExists JSONExtract
-JSONExtractScalar JSONArray JSONObject List Localtime Localtimestamp Map MatchAgainst Or Pow
+JSONExtractScalar JSONArray JSONObject JSONObjectAgg List Localtime Localtimestamp Map MatchAgainst Or Pow
 RegexpILike RegexpLike Right Left StartsWith StrPosition Struct Substring ToMap Trim Try TryCast
 TsOrDsToDate TsOrDsToTimestamp Unnest Xor
 """
