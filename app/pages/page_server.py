@@ -133,7 +133,7 @@ def panel_of(site: "Site") -> "list[Route]":
     def conversation_of(request: "Request") -> "Conversation":
         return site.conversation(str(request.path_params["thread_id"]), request.state.owner)
 
-    return panel_routes(conversation_of, token_of=lambda request: str(request.state.token))
+    return panel_routes(conversation_of)
 
 
 def site_of(settings: "Settings", session: "Session", folder: Path) -> "Site":

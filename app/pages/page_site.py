@@ -110,9 +110,12 @@ class PageRequest:
 
     def conversation(self, **changes: Any) -> Conversation:
         """Return the conversation of the thread in the address, which need not exist yet. Its
-        methods raise `ThreadNotFoundError` for a thread of somebody else.
+        methods raise `ThreadNotFoundError` for a thread of somebody else. Its notices are in the
+        language of the page, unless the settings name one.
         """
-        return self.site.conversation(self.thread_id, self.owner, **changes)
+        named = self.site.session.conversation.context.language
+        language = {"language": named or self.language}
+        return self.site.conversation(self.thread_id, self.owner, **{**language, **changes})
 
     def stored(self, **changes: Any) -> Conversation:
         """Return the conversation of a thread that exists. Raises `ThreadNotFoundError`."""

@@ -38,6 +38,8 @@ from longtable.tools.engines.base import LoadNote
 if TYPE_CHECKING:
     from longtable.graph.export.thread_file import Form
 
+NEW = "new=1"
+"""What the address of a conversation says that has no question yet."""
 MOST_NOTES = 8
 MOST_LISTED = 60
 """Threads in the list at first, and more of them at a time."""
@@ -45,11 +47,13 @@ MOST_LISTED = 60
 
 def index(_: PageRequest) -> Response:
     """Go to a new conversation."""
-    return RedirectResponse(address_of(new_thread_id()), 303)
+    return RedirectResponse(f"{address_of(new_thread_id())}?{NEW}", 303)
 
 
 def thread_page(request: PageRequest) -> Response:
-    """Show a conversation. One that does not exist yet is empty; it begins with its question."""
+    """Show a conversation. A new one is empty and is not stored before its first question. Raises
+    `ThreadNotFoundError` for any other that does not exist or is somebody else's.
+    """
     thread_id = request.thread_id
     check_thread_id(thread_id)
     shown: list[ShownTurn] = []
@@ -59,6 +63,8 @@ def thread_page(request: PageRequest) -> Response:
         shown, first = turns_page(request)
     except ThreadNotFoundError:
         is_new = True
+        if not request.field("new"):
+            raise
     database = request.site.database(thread_id, request.owner)
     questions: list[str] = []
     notes: list[str] = []
@@ -176,7 +182,7 @@ def upload(request: PageRequest) -> Response:
     else:
         return toast("upload_late", request.language, status=409)
     uploads.keep(request.thread_id, request.owner, file.filename, file.file)
-    return redirect(address_of(request.thread_id))
+    return redirect(f"{address_of(request.thread_id)}?{NEW}")
 
 
 def guess_text(note: LoadNote, language: str) -> str:

@@ -52,13 +52,10 @@ def _templates() -> Environment:
 
 @dataclass(frozen=True)
 class PanelPage:
-    """Who reads the panel: the language of the words, the thread, and the token that forms send
-    back against forged requests ("" if the page needs none).
-    """
+    """Who reads the panel: the language of the words, and the thread."""
 
     language: str
     thread_id: str
-    token: str = ""
 
     def panel(self, data: PanelData | None, *, note: str = "") -> str:
         """Return the whole panel. `note` says what a person's command did."""
@@ -88,8 +85,4 @@ class PanelPage:
     def _written(self, template: str, **values: Any) -> str:
         base = f"/threads/{quote(self.thread_id, safe='')}/panel"
         say = partial(panel_word, self.language)
-        return (
-            _templates()
-            .get_template(f"context/{template}")
-            .render(say=say, base=base, token=self.token, **values)
-        )
+        return _templates().get_template(f"context/{template}").render(say=say, base=base, **values)

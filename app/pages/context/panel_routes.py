@@ -96,16 +96,11 @@ class Command:
     note: Callable[[Any, str], str]
 
 
-def panel_routes(
-    conversation_of: Callable[[Request], Conversation],
-    *,
-    token_of: Callable[[Request], str] = lambda _: "",
-) -> list[Route]:
+def panel_routes(conversation_of: Callable[[Request], Conversation]) -> list[Route]:
     """Return the routes of the panel.
 
     `conversation_of` returns the conversation that a request names; it raises
-    `ThreadNotFoundError` if the person may not see it. It is called in a worker thread. `token_of`
-    returns the token that a form sends back as `csrf_token`.
+    `ThreadNotFoundError` if the person may not see it. It is called in a worker thread.
     """
 
     archive = ArchiveFacts()
@@ -114,7 +109,7 @@ def panel_routes(
         async def endpoint(request: Request) -> Response:
             language = browser_language(request)
             thread_id = str(request.path_params["thread_id"])
-            page = PanelPage(language, thread_id, token_of(request))
+            page = PanelPage(language, thread_id)
             headers: dict[str, str] = {}
             try:
                 body = b""

@@ -22,6 +22,7 @@ function atEnd() {
 
 let follows = true;
 let fading = 0;
+let sent = "";
 
 function toEnd() {
   const turns = byId("turns");
@@ -91,7 +92,9 @@ document.addEventListener("click", async (event) => {
 });
 
 document.addEventListener("htmx:before:request", (event) => {
-  if (event.detail.ctx.sourceElement.id === "ask") follows = true;
+  if (event.detail.ctx.sourceElement.id !== "ask") return;
+  follows = true;
+  sent = byId("question").value;
 });
 
 document.addEventListener("htmx:after:swap", (event) => {
@@ -99,14 +102,15 @@ document.addEventListener("htmx:after:swap", (event) => {
   if (event.detail.ctx.target === dialog && dialog.childElementCount && !dialog.open) dialog.showModal();
 });
 
-// The text is cleared only once the server has taken it, so that nothing is lost.
+// The text is cleared only once the server has taken it, and unless it was changed since, so that
+// nothing is lost.
 document.addEventListener("htmx:after:request", (event) => {
   const { ctx } = event.detail;
   const status = ctx.response?.status ?? 0;
   if (status < 200 || status >= 400) return;
   if (ctx.sourceElement.id === "ask") {
     const question = byId("question");
-    question.value = "";
+    if (question.value === sent) question.value = "";
     grow(question);
     htmx.trigger(document.body, "begun");
   }

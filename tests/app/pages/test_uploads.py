@@ -138,8 +138,9 @@ def test_a_thread_asks_its_own_file_also_after_a_restart(home: Home, tmp_path: P
     with serving(home) as server:
         browser = server.browser()
         thread = browser.new_thread()
-        assert send(browser, thread, "towns.csv", CSV).headers["hx-redirect"] == thread
-        page = browser.open(thread).text
+        new = send(browser, thread, "towns.csv", CSV).headers["hx-redirect"]
+        assert new == f"{thread}?new=1"
+        page = browser.open(new).text
         assert "over towns." in page
         assert "There are 2" in browser.ask(thread, "How many towns are there?")
         assert "There are 30" in browser.ask(browser.new_thread(), "How many orders are there?")
@@ -181,4 +182,4 @@ def test_a_bad_upload_is_a_sentence_and_keeps_nothing(
     answer = send(browser, thread, name, data)
     assert answer.status_code == status, answer.text
     assert "toast" in answer.text
-    assert "shop" in browser.open(thread).text
+    assert "shop" in browser.open(f"{thread}?new=1").text
