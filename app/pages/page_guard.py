@@ -10,14 +10,13 @@ from dataclasses import dataclass
 from http.cookies import CookieError, SimpleCookie
 from ipaddress import ip_address, ip_network
 
-from markupsafe import escape
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from longtable.app.pages.page_words import browser_language, page_word
-from longtable.app.pages.turn_html import partial_html
+from longtable.app.pages.turn_html import toast_html
 from longtable.base.errors import ConfigError
 from longtable.base.settings_base import OWNER_RULE, is_owner
 
@@ -179,7 +178,7 @@ def _refusal(request: Request, status: int, text: str) -> Response:
     """Return a sentence: as HTML that shows it for a moment if a part of a page asked."""
     if not request.headers.get("hx-request"):
         return PlainTextResponse(text, status)
-    return HTMLResponse(partial_html("toast", "innerHTML", f"<p>{escape(text)}</p>"), status)
+    return HTMLResponse(toast_html(text), status)
 
 
 def _add_headers(headers: MutableHeaders, cookie: str) -> None:

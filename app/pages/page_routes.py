@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
-from markupsafe import escape
 from starlette.datastructures import FormData
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -17,7 +16,7 @@ from longtable.app.pages.page_guard import MOST_FIELD_BYTES, body_is_too_large
 from longtable.app.pages.page_site import LiveTurn, PageRequest, ShownTurn, Site, live_turn
 from longtable.app.pages.page_words import browser_language, page_word
 from longtable.app.pages.part_html import templates
-from longtable.app.pages.turn_html import partial_html
+from longtable.app.pages.turn_html import partial_html, toast_html
 from longtable.app.server.requests import status_of
 from longtable.base.concurrency import in_thread
 from longtable.base.errors import LongtableError, ThreadNotFoundError
@@ -100,10 +99,9 @@ def toast(key: str, language: str, *, status: int = 200, **values: object) -> HT
     return said(page_word(key, language, **values), status=status)
 
 
-def said(text: str, *, status: int = 200) -> HTMLResponse:
-    """Return an answer that shows a text for a moment."""
-    html = f"<p>{escape(text)}</p>"
-    return HTMLResponse(partial_html("toast", "innerHTML", html), status)
+def said(text: str, more_html: str = "", *, status: int = 200) -> HTMLResponse:
+    """Return an answer that shows a text for a moment, and what else it changes."""
+    return HTMLResponse(more_html + toast_html(text), status)
 
 
 def redirect(address: str) -> Response:
@@ -131,12 +129,11 @@ def routed(site: Site, handler: Handler) -> Callable[[Request], Awaitable[Respon
         language = browser_language(http)
         form = FormData()
         if http.method == "POST":
-            most = MOST_FIELD_BYTES
-            if http.url.path.endswith("/upload"):
-                most += site.upload_megabytes * 1_000_000
-            if body_is_too_large(http.headers, most):
-                megabytes = most // 1_000_000
-                return toast("upload_too_large", language, status=413, size=megabytes)
+            is_upload = http.url.path.endswith("/upload")
+            megabytes = site.upload_megabytes if is_upload else 0
+            if body_is_too_large(http.headers, MOST_FIELD_BYTES + megabytes * 1_000_000):
+                key = "upload_too_large" if is_upload else "form_too_large"
+                return toast(key, language, status=413, size=megabytes)
             form = await http.form(
                 max_files=1, max_fields=MOST_FIELDS, max_part_size=MOST_FIELD_BYTES
             )

@@ -143,9 +143,9 @@ def rename_form(request: PageRequest) -> Response:
 def rename(request: PageRequest) -> Response:
     """Give the thread another title."""
     title = request.stored().rename(request.field("title"))
-    answer = said(title)
-    changed = partial_html("title", "innerHTML", escape(title)).encode()
-    return HTMLResponse(bytes(answer.body) + changed, headers={"HX-Trigger": "changed"})
+    answer = said(title, partial_html("title", "innerHTML", escape(title)))
+    answer.headers["HX-Trigger"] = "changed"
+    return answer
 
 
 def fork(request: PageRequest) -> Response:

@@ -315,6 +315,11 @@ def partial_html(target: str, swap: str, html: str) -> str:
     return f'<hx-partial hx-target="#{target}" hx-swap="{swap}">{html}</hx-partial>'
 
 
+def toast_html(text: str) -> str:
+    """Return HTML that shows a text for a moment."""
+    return partial_html("toast", "innerHTML", f"<p>{escape(text)}</p>")
+
+
 def sse_data(html: str, id: str, event: str = "") -> str:
     """Return one message of server-sent events."""
     lines = re.split(r"\r\n|\r|\n", html)

@@ -15,7 +15,7 @@ from longtable.app.pages.page_routes import (
     toast,
     turn_article,
 )
-from longtable.app.pages.page_site import PageRequest, shown_turn, unfinished
+from longtable.app.pages.page_site import PageRequest, shown_turn, turns_page, unfinished
 from longtable.app.pages.page_words import page_word
 from longtable.app.pages.part_html import Part, TurnPlace
 from longtable.app.pages.part_html import part as template_part
@@ -26,6 +26,9 @@ from longtable.graph.conversation import Conversation
 from longtable.graph.ratings import Score
 from longtable.graph.running.past_turns import PastTurn
 from longtable.memory.messages.marks import turn_number
+
+WAITING = ("approval_requested", "input_requested")
+"""Events of a turn that waits for a person."""
 
 
 def ask(request: PageRequest) -> Begin | Response:
@@ -59,14 +62,23 @@ def stop(request: PageRequest) -> Stop:
     return Stop(request.thread_id)
 
 
-def retry(request: PageRequest) -> Begin:
-    """Go on with a turn that failed or was interrupted."""
-    return _going_on(request)
+def retry(request: PageRequest) -> Begin | Response:
+    """Go on with a turn that failed or was interrupted. If it has gone on since, as in another tab,
+    show it as it is now.
+    """
+    turn = _newest_turn(request.stored())
+    answered = any(event["type"] == "answer" for event in turn.events)
+    return _as_it_is(request) if answered or request.is_running else _going_on(request)
 
 
-def decide(request: PageRequest) -> Begin:
-    """Go on with a turn that waits for a person: by decisions on its queries, or by an answer."""
+def decide(request: PageRequest) -> Begin | Response:
+    """Go on with a turn that waits for a person: by decisions on its queries, or by an answer. If
+    it waits no more, as after a decision in another tab, show it as it is now.
+    """
     conversation = request.stored()
+    waits = any(event["type"] in WAITING for event in _newest_turn(conversation).events)
+    if not waits or request.is_running:
+        return _as_it_is(request)
     waiting_id = request.field("waiting_id")
     if waiting_id:
         return _going_on(request, answer=request.field("answer"), waiting_id=waiting_id)
@@ -85,6 +97,12 @@ def decide(request: PageRequest) -> Begin:
         else:
             decisions.append({"type": "approve"})
     return _going_on(request, answer=decisions)
+
+
+def _as_it_is(request: PageRequest) -> Response:
+    """Return the newest turn as it is now, and a sentence that says so."""
+    shown, _ = turns_page(request)
+    return said(page_word("went_on", request.language), turn_article(request, shown[-1]))
 
 
 def _going_on(request: PageRequest, **more: Any) -> Begin:
@@ -164,10 +182,8 @@ def rate(request: PageRequest) -> Response:
     request.stored().rate(turn, score, request.field("comment"))
     place = Part(TurnPlace(request.thread_id, "", request.language), "")
     html = template_part("rating", place, turn=turn, rating=score)
-    thanks = toast("rated", request.language)
-    return HTMLResponse(
-        bytes(thanks.body).decode() + partial_html(f"rating-{turn}", "outerHTML", html)
-    )
+    changed = partial_html(f"rating-{turn}", "outerHTML", html)
+    return said(page_word("rated", request.language), changed)
 
 
 def keep_form(request: PageRequest) -> Response:

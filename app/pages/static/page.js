@@ -98,6 +98,7 @@ document.addEventListener("htmx:before:request", (event) => {
 });
 
 document.addEventListener("htmx:after:swap", (event) => {
+  document.title = `${byId("title").textContent} · longtable`;
   const dialog = byId("dialog");
   if (event.detail.ctx.target === dialog && dialog.childElementCount && !dialog.open) dialog.showModal();
 });

@@ -1,10 +1,5 @@
-"""The web chat in a real browser: Debian's Chromium, driven by Playwright.
+"""The web chat in a real browser."""
 
-Skipped without Chromium, unless LONGTABLE_NEED names chromium: then a missing part fails.
-"""
-
-import os
-import shutil
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,32 +7,27 @@ from typing import Any
 
 import pytest
 
+from tests.app.pages.browser_tools import (
+    SECONDS,
+    Browser,
+    Page,
+    ask,
+    expect,
+    has_no_findings,
+    open_chromium,
+    open_page,
+    shows,
+)
 from tests.app.pages.served_pages import HOSTILE, Server, serving
 from tests.app.pages.test_turn_pages import SQL, of_model
 from tests.app.runner import Home, make_home
 from tests.support.model_server import Fault, ModelServer, call, open_model_server, say
 
-NEEDED = "chromium" in os.environ.get("LONGTABLE_NEED", "").split(",")
-CHROMIUM = shutil.which("chromium") or ""
-LEVELS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
-SECONDS = 20.0
-
-if not NEEDED:
-    pytest.importorskip("playwright.sync_api", reason="needs playwright (pip install -e '.[dev]')")
-    if not CHROMIUM:
-        pytest.skip("needs Debian's chromium (apt-get install chromium)", allow_module_level=True)
-
-from axe_playwright_python.sync_playwright import Axe  # noqa: E402
-from playwright.sync_api import Browser, Page, expect, sync_playwright  # noqa: E402
-
 
 @pytest.fixture(scope="module")
 def chromium() -> Iterator[Browser]:
-    assert CHROMIUM, "LONGTABLE_NEED names chromium, and it is not installed"
-    with sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+    with open_chromium() as browser:
         yield browser
-        browser.close()
 
 
 @pytest.fixture(scope="module")
@@ -59,48 +49,8 @@ def server(home: Home, model: ModelServer) -> Iterator[Server]:
 
 @pytest.fixture
 def page(chromium: Browser, server: Server) -> Iterator[Page]:
-    with_faults: list[str] = []
-    context = chromium.new_context(base_url=server.address, locale="en-US")
-    context.set_default_timeout(SECONDS * 1_000)
-    page = context.new_page()
-    watch(page, with_faults, server.address)
-    yield page
-    context.close()
-    assert not with_faults
-
-
-def watch(page: Page, faults: list[str], address: str) -> None:
-    """Collect what a page complains of, and what it asks of another host."""
-    page.on("pageerror", lambda error: faults.append(str(error)))
-    page.on("dialog", lambda dialog: faults.append(f"dialog {dialog.message}"))
-    page.on(
-        "console",
-        lambda message: (
-            faults.append(message.text) if "Content Security Policy" in message.text else None
-        ),
-    )
-    page.on(
-        "request",
-        lambda request: None if request.url.startswith(address) else faults.append(request.url),
-    )
-
-
-def ask(page: Page, question: str) -> None:
-    page.locator("#question").fill(question)
-    page.keyboard.press("Enter")
-
-
-def shows(page: Page, selector: str, text: str = "") -> None:
-    found = page.locator(selector).last
-    expect(found).to_be_visible(timeout=SECONDS * 1_000)
-    if text:
-        expect(found).to_contain_text(text, timeout=SECONDS * 1_000)
-
-
-def has_no_findings(page: Page) -> None:
-    options: Any = {"runOnly": {"type": "tag", "values": LEVELS}}
-    found = Axe().run(page, options=options)
-    assert found.violations_count == 0, found.generate_report()
+    with open_page(chromium, server.address) as opened:
+        yield opened
 
 
 def test_an_answer_streams_with_its_table_and_runs_no_script_of_the_data(
