@@ -31,7 +31,8 @@ from longtable.graph.thread_list import (
     list_threads,
     search_threads,
 )
-from longtable.graph.transcripts import index_entry
+from longtable.graph.transcripts import find_thread, index_entry
+from longtable.nodes.state import values_of
 from longtable.tools.catalog import Catalog, Table
 from longtable.tools.engines.base import LoadNote
 
@@ -81,8 +82,22 @@ def thread_page(request: PageRequest) -> Response:
         "notes": notes,
         "database": database,
         "threads": listing(request),
+        "model": "" if is_new else chosen_model(request),
     }
     return page_response("page.html", request, thread_id=thread_id, site=request.site, **facts)
+
+
+def chosen_model(request: PageRequest) -> str:
+    """Return the model that the newest turn chose, "" if the operator lists none to choose from, or
+    nothing is stored yet.
+    """
+    if not request.site.session.choices:
+        return ""
+    try:
+        state, _ = find_thread(request.site.threads(), request.thread_id, request.owner)
+    except ThreadNotFoundError:
+        return ""
+    return values_of(state).get("brief", {}).get("choice", "")
 
 
 def earlier(request: PageRequest) -> Response:

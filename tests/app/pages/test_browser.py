@@ -1,5 +1,6 @@
 """The web chat in a real browser."""
 
+import re
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,6 +20,7 @@ from tests.app.pages.browser_tools import (
     shows,
 )
 from tests.app.pages.served_pages import HOSTILE, Server, serving
+from tests.app.pages.test_thread_pages import OWNERS
 from tests.app.pages.test_turn_pages import SQL, of_model
 from tests.app.runner import Home, make_home
 from tests.support.model_server import Fault, ModelServer, call, open_model_server, say
@@ -154,8 +156,79 @@ def test_a_query_is_edited_and_approved_after_a_reload(
         page.close()
 
 
+def test_a_chart_is_a_picture_and_readable_in_the_dark(page: Page, model: ModelServer) -> None:
+    spec = {
+        "mark": "bar",
+        "encoding": {
+            "x": {"field": "customer", "type": "nominal"},
+            "y": {"field": "amount", "type": "quantitative"},
+        },
+    }
+    model.script(
+        call("run_sql", sql=SQL), call("show_chart", handle="r1", spec=spec), say("Drawn.")
+    )
+    page.goto("/")
+    ask(page, "Draw it")
+    shows(page, ".md", "Drawn.")
+    picture = page.locator(".chart img")
+    picture.scroll_into_view_if_needed()
+    expect(picture).to_have_js_property("complete", True)
+    assert picture.evaluate("picture => picture.naturalWidth") > 100
+    page.emulate_media(color_scheme="dark")
+    assert "invert" in picture.evaluate("picture => getComputedStyle(picture).filter")
+    assert page.locator(".chart a[download]").all_inner_texts() == ["PNG", "SVG"]
+    has_no_findings(page)
+
+
+def test_a_page_survives_a_server_that_is_killed_in_mid_turn(
+    chromium: Browser, model: ModelServer, tmp_path: Path
+) -> None:
+    home = make_home(tmp_path)
+    held = threading.Event()
+    model.script(call("run_sql", sql=SQL), say("half of it", hold=held), say("All of it."))
+    with serving(home, stops="kill", **of_model(model), LONGTABLE_APPROVE_SQL="never") as server:
+        port = server.address.rpartition(":")[2]
+        page = chromium.new_page(base_url=server.address, locale="en-US")
+        page.set_default_timeout(SECONDS * 1_000)
+        page.goto("/")
+        ask(page, "Tell me")
+        shows(page, ".tail", "half")
+    held.set()
+    with serving(home, "--port", port, **of_model(model)):
+        button = page.get_by_role("button", name="Continue")
+        expect(button).to_be_visible(timeout=SECONDS * 1_000)
+        expect(page.locator(".step")).to_contain_text("30 rows")
+        expect(page.locator("#stop button")).to_have_count(0)
+        button.click()
+        shows(page, ".md", "All of it.")
+        page.close()
+
+
+def test_two_people_on_one_server_see_their_own(
+    chromium: Browser, model: ModelServer, tmp_path: Path
+) -> None:
+    home = make_home(tmp_path)
+    (tmp_path / "owners.toml").write_text(OWNERS)
+    with serving(home, "--config", str(tmp_path / "owners.toml"), **of_model(model)) as server:
+        model.script(say("for Ann"), say("for Bob"))
+        with (
+            open_page(chromium, server.address, extra_http_headers={"X-User": "ann"}) as ann,
+            open_page(chromium, server.address, extra_http_headers={"X-User": "bob"}) as bob,
+        ):
+            for person, name in ((ann, "Ann"), (bob, "Bob")):
+                person.goto("/")
+                ask(person, f"Who is {name}?")
+                shows(person, ".md", f"for {name}")
+            bob.reload()
+            expect(bob.locator(".threads a")).to_have_count(1)
+            expect(bob.locator(".threads a")).to_contain_text("Who is Bob?")
+            bob.goto(ann.url)
+            expect(bob.locator(".message")).to_contain_text("There is no such conversation.")
+            expect(bob.locator("body")).not_to_contain_text("Ann")
+
+
 def test_a_file_is_uploaded_and_asked(page: Page, model: ModelServer, tmp_path: Path) -> None:
-    file = tmp_path / f"{'x' * 20}.csv"
+    file = tmp_path / f"{'x' * 20}{HOSTILE}.csv"
     file.write_text(f"town,{HOSTILE}\nOslo,{HOSTILE}\nRome,2\n")
     page.goto("/")
     page.locator(".upload summary").click()
@@ -163,7 +236,13 @@ def test_a_file_is_uploaded_and_asked(page: Page, model: ModelServer, tmp_path: 
     page.get_by_role("button", name="Upload").click()
     shows(page, "#empty p", "x" * 20)
     has_no_findings(page)
-    model.script(call("run_sql", sql=f"SELECT * FROM {file.stem}"), say("Two towns."))
+    table = page.locator(".examples button").first.inner_text()
+    assert "<" not in table
+    model.script(call("list_tables"), say("One table."))
+    ask(page, "Which tables?")
+    shows(page, ".md", "One table.")
+    (name,) = re.findall(r'"name":"(x{20}\w*)"', str(model.requests[-1].messages[-1]["content"]))
+    model.script(call("run_sql", sql=f"SELECT * FROM {name}"), say("Two towns."))
     ask(page, "Which towns?")
     shows(page, ".result td", "2")
     shows(page, ".md", "Two towns.")

@@ -8,7 +8,9 @@ import pytest
 from longtable.app.pages.thread_pages import schema_questions
 from longtable.tools.catalog import Catalog, Column, Table
 from tests.app.pages.served_pages import HOSTILE, Browser, Server, serving
+from tests.app.pages.test_turn_pages import of_model
 from tests.app.runner import Home, make_home
+from tests.support.model_server import open_model_server, say
 
 OWNERS = '[web]\nowner_header = "X-User"\nproxies = ["127.0.0.1"]\nhosts = ["chat.example"]\n'
 
@@ -51,6 +53,28 @@ def test_people_see_their_own_threads_only(ann: Browser, bob: Browser, server: S
     assert "There are" not in bob.follow(thread)
     assert server.browser().http.get(thread).status_code == 401
     assert "How many orders" in ann.open(thread).text
+
+
+def test_the_model_that_a_thread_chose_is_chosen_after_a_reload(tmp_path: Path) -> None:
+    home = make_home(tmp_path)
+    with open_model_server() as model:
+        options = {**of_model(model), "LONGTABLE_MODEL": ""}
+        (tmp_path / "two.toml").write_text(
+            '[model]\nname = "openai:one"\nchoices = ["openai:two"]\n'
+        )
+        with serving(home, "--config", str(tmp_path / "two.toml"), **options) as server:
+            browser = server.browser()
+            thread = browser.new_thread()
+            assert "selected" not in browser.open(f"{thread}?new=1").text
+            model.script(say("yes"), say("no"))
+            browser.post(f"{thread}/ask", question="Well?", model="openai:two")
+            browser.follow(thread)
+            assert model.requests[-1].body["model"] == "two"
+            assert "<option selected>openai:two</option>" in browser.open(thread).text
+            browser.post(f"{thread}/ask", question="And?", model="openai:one")
+            browser.follow(thread)
+            assert model.requests[-1].body["model"] == "one"
+            assert "<option selected>openai:two</option>" not in browser.open(thread).text
 
 
 def test_a_host_that_the_settings_name_may_call(ann: Browser) -> None:
