@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import filterfalse
 from typing import Any
 
 from starlette.datastructures import FormData
@@ -160,7 +162,7 @@ def shown_turn(turn: PastTurn, thread_id: str, language: str) -> ShownTurn:
     """Return a past turn as a page shows it. Pure."""
     key = key_of(turn.id or str(turn.number))
     place = TurnPlace(thread_id, key, language, turn.rating)
-    body = body_html(turn.events, place)
+    body = body_html(filterfalse(partial(_opens, turn), turn.events), place)
     if turn.status in ("running", "") and not turn.excluded:
         body += part("interrupted", Part(place, f"{key}-end"))
     return ShownTurn(
@@ -172,6 +174,13 @@ def shown_turn(turn: PastTurn, thread_id: str, language: str) -> ShownTurn:
         body=body,
         runs=False,
     )
+
+
+def _opens(turn: PastTurn, event: Event) -> bool:
+    """Return whether an event tells of the turn's own question: one that was sent while another
+    turn ran and then became a turn of its own. It stands above the turn.
+    """
+    return event["type"] == "steered" and event["id"] == turn.id
 
 
 def live_turn(live: LiveTurn, thread_id: str, language: str) -> ShownTurn:

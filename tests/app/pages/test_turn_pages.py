@@ -111,8 +111,10 @@ def test_what_is_typed_while_it_answers_joins_the_turn(
     browser.follow(thread, until="thirty")
     assert browser.post(f"{thread}/ask", question="And in May?").status_code == 204
     held.set()
-    browser.follow(thread)
-    assert "And in May?" in browser.open(thread).text
+    assert "You added: And in May?" in browser.follow(thread)
+    page = browser.open(thread).text
+    assert '<div class="asked" dir="auto">And in May?</div>' in page
+    assert "You added: And in May?" not in page, "it is a turn of its own"
 
 
 def test_a_failure_says_what_to_do_and_is_tried_again(browser: Browser, model: ModelServer) -> None:
