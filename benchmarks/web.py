@@ -27,6 +27,8 @@ from longtable.graph import open_conversation
 RUNS = 5
 TURNS = 1_000
 READERS = 10
+FOLLOWED = 25
+"""Turns that readers follow: Linux counts processor time in hundredths of a second."""
 QUESTION = "How many orders are there?"
 PROGRAM = Path(sys.executable).parent / "longtable"
 
@@ -174,7 +176,7 @@ def with_readers(page: Page, address: str, process: "subprocess.Popen[str]", rea
     thread = page.open()
     page.ask(thread)
     before = processor_seconds(process)
-    for _ in range(RUNS):
+    for _ in range(FOLLOWED):
         page.http.post(f"{thread}/ask", data={"question": QUESTION})
         others = [threading.Thread(target=_read, args=(address, thread)) for _ in range(readers)]
         for each in others:
