@@ -63,6 +63,8 @@ actual value, and what to do. A program reads `error.code` and the attributes. A
                 TempSpaceError
             WorkerLostError
             QueryCancelledError
+            RowParameterError
+            OtherRowsError
         ProviderError
             ProviderAuthError
             ProviderQuotaError
@@ -868,6 +870,33 @@ class TempSpaceError(ResultTooLargeError):
 
     def __init__(self, *, limit: int) -> None:
         super().__init__(limit=limit, what="the query's temporary space")
+
+
+class RowParameterError(DatabaseError):
+    """A query needs a row parameter that is missing, has another type, or could not be read. The
+    query did not run. `name` is the parameter's name, "" if it is about all of them.
+    """
+
+    problem = "refused"
+
+    def __init__(self, reason: str, *, name: str = "") -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.name = name
+
+
+class OtherRowsError(DatabaseError):
+    """A stored result was made for other row parameters or other row filters than those that hold
+    now. Running its SQL again gives the rows that may be seen now.
+    """
+
+    problem = "refused"
+
+    def __init__(self, handle: str) -> None:
+        super().__init__(
+            f"the rows of {handle} were read under other row parameters: run its query again"
+        )
+        self.handle = handle
 
 
 class WorkerLostError(DatabaseError):

@@ -86,6 +86,22 @@ class Table:
         return quoted(name, self.quote)
 
 
+@dataclass(frozen=True)
+class RowFilter:
+    """A condition that rows of a table must meet to exist for a query. It was checked against the
+    table.
+    """
+
+    text: str
+    """The condition as the operator wrote it, with parameters as `:name`."""
+    parameters: tuple[tuple[str, str], ...] = ()
+    """Name and kind of each parameter. The kind is that of the column with which the parameter is
+    compared: "text", "number", "boolean", "time", or "" if it is not known.
+    """
+    columns: tuple[str, ...] = ()
+    """The columns that the condition reads."""
+
+
 class Expansion(NamedTuple):
     """What a CTE or view expands to. `columns` pairs the folded name of each column with the number
     of column references that this column expands to. `sources` and `references` are totals.
@@ -128,6 +144,14 @@ class Catalog:
     )
     """The columns that the policy denies, by schema and name of their table. A table listed here
     may itself be hidden.
+    """
+    row_filters: Mapping[tuple[str, str], RowFilter] = field(
+        default_factory=dict, repr=False, compare=False
+    )
+    """The filters of rows, by schema and name of their table."""
+    closed_views: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
+    """Views that cannot be read because they read a table with a row filter: by the view's folded
+    name, with and without its schema, the name of the table.
     """
     view_sql: Mapping[tuple[str, str], str] = field(default_factory=dict, repr=False, compare=False)
     """The SQL of all views, by schema and name. Hidden views are included, because this SQL is used
@@ -188,6 +212,30 @@ class Catalog:
             or self._by_shown_name.get(plain.casefold())
             or self._by_shown_name.get(unquoted.casefold())
         )
+
+    def row_filter(self, table: Table) -> RowFilter | None:
+        """Return the row filter of a table, None if it has none."""
+        return self.row_filters.get((table.schema, table.bare_name))
+
+    @cached_property
+    def engine_hidden_columns(self) -> Mapping[tuple[str, str], frozenset[str]]:
+        """Return the denied columns that no query may make the engine read. A row filter may read
+        denied columns of its own table.
+        """
+        hidden: dict[tuple[str, str], frozenset[str]] = {}
+        for key, names in self.hidden_columns.items():
+            row_filter = self.row_filters.get(key)
+            left = names.difference(row_filter.columns) if row_filter else names
+            if left:
+                hidden[key] = left
+        return hidden
+
+    @property
+    def is_rewritten(self) -> bool:
+        """Return whether the policy changes what SQL reads: denied or masked columns, row
+        filters.
+        """
+        return bool(self.hidden_columns or self.row_filters) or self.has_masks
 
     @cached_property
     def has_masks(self) -> bool:

@@ -2,14 +2,16 @@
 threads.
 """
 
+import copy
 import threading
 import weakref
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal, Protocol
 
+from longtable.base.concurrency import BoundedCache
 from longtable.base.errors import ConfigError
 from longtable.base.url import Location, parse_url, without_password
 from longtable.tools.catalog import Catalog
@@ -23,6 +25,13 @@ from longtable.tools.engines.base import (
 )
 from longtable.tools.files.loaded_database import load_database, remove_folder
 from longtable.tools.in_process import InProcess, LocalParser, open_engine
+from longtable.tools.row_access import (
+    RowAccess,
+    RowParameters,
+    checked_parameters,
+    current_access,
+    rows_key,
+)
 from longtable.tools.sql.table_policy import TablePolicy, load_policy
 from longtable.tools.sql.verdict import Plan, Predicates, Probe, Verdict
 from longtable.tools.worker_backend import WorkerBackend, WorkerParser
@@ -45,6 +54,8 @@ __all__ = [
 Isolation = Literal["process", "none"]
 
 BUSY_SECONDS = 5.0
+FACTS = 16
+"""How many people's facts about samples of the data are kept. Each person sees other rows."""
 
 
 class Backend(Protocol):
@@ -67,16 +78,26 @@ class Backend(Protocol):
         """Run a job on a SQL text, such as checking it, and return the answer."""
         ...
 
-    def run(self, sql: str, *, seconds: float | None, cancel: Cancel | None) -> QueryResult:
-        """Check one SELECT and run it behind the engine's wall."""
+    def run(
+        self, sql: str, *, rows: RowParameters, seconds: float | None, cancel: Cancel | None
+    ) -> QueryResult:
+        """Check one SELECT and run it behind the engine's wall. `rows` are bound to the marks of
+        row filters.
+        """
         ...
 
-    def check_sql(self, sql: str, *, cancel: Cancel | None) -> Plan:
-        """Check one SELECT and return the engine's plan for it."""
+    def check_sql(self, sql: str, *, rows: RowParameters | None, cancel: Cancel | None) -> Plan:
+        """Check one SELECT and return the engine's plan for it. Without `rows`, NULL is bound."""
         ...
 
     def read(
-        self, sql: str, params: Sequence[object], *, seconds: float, cancel: Cancel | None
+        self,
+        sql: str,
+        params: Sequence[object],
+        *,
+        rows: RowParameters,
+        seconds: float,
+        cancel: Cancel | None,
     ) -> list[Row]:
         """Run SQL that this package wrote and return the rows."""
         ...
@@ -109,7 +130,8 @@ class Database:
         self.dialect = location.dialect
         self.notes = notes
         self._lock = threading.Lock()
-        self._facts: CatalogFacts | None = None
+        self._facts: BoundedCache[str, CatalogFacts] = BoundedCache(FACTS)
+        self._access: RowAccess | None = None
 
     @classmethod
     def open(
@@ -163,7 +185,46 @@ class Database:
             raise
         if folder is not None:
             weakref.finalize(database, remove_folder, folder)
+        if policy.row_filters:
+            try:
+                database.catalog()  # a wrong filter is told now, not by the first query
+            except BaseException:
+                database.close()
+                raise
         return database
+
+    def bound(self, parameters: Mapping[str, object]) -> "Database":
+        """Return this database as it is seen with these row parameters, whoever asks. Both share
+        their connections: closing one closes both.
+
+        Raises `RowParameterError` for parameters that are no single values.
+        """
+        values = checked_parameters(parameters)
+        seen = copy.copy(self)
+        seen._access = RowAccess(lambda: values, self.policy.row_filters)
+        seen._facts = BoundedCache(1)
+        return seen
+
+    @property
+    def access(self) -> RowAccess | None:
+        """Return whose rows are read: those of `bound`, otherwise those of the running turn. None
+        outside of a turn.
+        """
+        return self._access or current_access()
+
+    def _rows(self) -> RowParameters:
+        """Return the row parameters that hold here; empty if the policy has no row filters, or if
+        there is nobody whose rows could be read. Raises `RowParameterError` if they cannot be read.
+        """
+        access = self.access if self.policy.row_filters else None
+        return access.parameters if access is not None else {}
+
+    def rows_key(self) -> str:
+        """Return the key of the rows that can be read here, "" if the policy has no row filters."""
+        if not self.policy.row_filters:
+            return ""
+        access = self.access
+        return access.key if access is not None else rows_key(self.policy.row_filters, {})
 
     @property
     def version(self) -> object:
@@ -187,10 +248,12 @@ class Database:
         from longtable.tools.schema.catalog_facts import CatalogFacts
 
         catalog = self.catalog()
+        key = self.rows_key()
         with self._lock:
-            if self._facts is None or self._facts.catalog is not catalog:
-                self._facts = CatalogFacts(self, catalog)
-            return self._facts
+            facts = self._facts.get(key)
+            if facts is None or facts.catalog is not catalog:
+                facts = self._facts.put(key, CatalogFacts(self, catalog))
+            return facts
 
     def run(
         self, sql: str, *, seconds: float | None = None, cancel: Cancel | None = None
@@ -199,17 +262,25 @@ class Database:
 
         `seconds` may set a time limit shorter than that of the database. Raises
         `QueryRefusedError`, `QueryFailedError`, `QueryTimeoutError`, `TooManyRowsError`,
-        `ResultTooLargeError`, `QueryCancelledError` or `DatabaseUnavailableError`. The database can
-        be used again after each of these errors.
+        `ResultTooLargeError`, `QueryCancelledError`, `RowParameterError` or
+        `DatabaseUnavailableError`. The database can be used again after each of these errors.
         """
-        return self.backend.run(sql, seconds=seconds, cancel=cancel)
+        result = self.backend.run(sql, rows=self._rows(), seconds=seconds, cancel=cancel)
+        return replace(result, rows_key=self.rows_key()) if result.reads_some_rows else result
 
     def check_sql(self, sql: str, *, cancel: Cancel | None = None) -> Plan:
-        """Check one SELECT and return the engine's plan for it, without running it.
+        """Check one SELECT and return the engine's plan for it, without running it. The plan of a
+        query over filtered rows tells the numbers of rows that can be seen, and nothing else.
 
         Raises the errors of `run`, except those that only running the query can show.
         """
-        return self.backend.check_sql(sql, cancel=cancel)
+        return self.backend.check_sql(sql, rows=self._rows(), cancel=cancel)
+
+    def check_names(self, sql: str, *, cancel: Cancel | None = None) -> None:
+        """Check one SELECT that is not going to run for anybody yet, such as one of a knowledge
+        folder. No row parameter is needed. Raises the errors of `check_sql`.
+        """
+        self.backend.check_sql(sql, rows=None, cancel=cancel)
 
     def read(
         self,
@@ -222,9 +293,11 @@ class Database:
         """Run SQL over visible tables that this package wrote, with values as parameters. Never
         pass a model's text.
 
-        Denied columns cannot be read, and masked columns hold only NULL.
+        Denied columns and rows that a row filter leaves out cannot be read, and masked columns hold
+        only NULL.
         """
-        return self.backend.read(sql, params, seconds=seconds, cancel=cancel)
+        rows = self._rows()
+        return self.backend.read(sql, params, rows=rows, seconds=seconds, cancel=cancel)
 
     def check(self, sql: str) -> Verdict:
         """Return the wall's verdict on a query, with the tables and columns that the query reads.

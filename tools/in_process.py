@@ -22,14 +22,17 @@ from longtable.tools.catalog import Catalog, Reflected
 from longtable.tools.cells import without_labels
 from longtable.tools.engines.base import Engine, Fetched, QueryLimits, QueryResult, Row, Session
 from longtable.tools.engines.dialects import dialect_of
+from longtable.tools.row_access import RowParameters, bound_values
 from longtable.tools.sql.table_policy import TablePolicy
-from longtable.tools.sql.verdict import Plan, Verdict
+from longtable.tools.sql.verdict import Plan, Scan, Verdict, product
 from longtable.tools.workers.runner import Cancel, Runner, Stop
 from longtable.tools.workers.worker_requests import CHECK, EXPLAINED, OWN_SQL, Answer, Request
 
 T = TypeVar("T")
 
 PLAN_SECONDS = 5.0
+COUNTED_ROWS = 2_000_000_000
+"""The most rows of one table that are counted for the plan of a query over filtered rows."""
 
 
 class TextParser(Protocol):
@@ -111,13 +114,18 @@ class InProcess:
         """Run a job on a SQL text, and return the answer."""
         return self.parser.answer(request, self.engine.dialect, self.catalog())
 
-    def run(self, sql: str, *, seconds: float | None, cancel: Cancel | None) -> QueryResult:
-        """Check one SELECT and run it behind the engine's wall."""
+    def run(
+        self, sql: str, *, rows: RowParameters, seconds: float | None, cancel: Cancel | None
+    ) -> QueryResult:
+        """Check one SELECT and run it behind the engine's wall. `rows` are bound to the marks of
+        row filters.
+        """
         started = time.monotonic()
         verdict = self._allowed_verdict(sql)
+        values = bound_values(verdict.marks, rows)
 
         def fetch(session: Session, stop: Stop) -> Fetched:
-            return session.fetch(verdict.sql, limits=self.limits, stop=stop)
+            return session.fetch(verdict.sql, values, limits=self.limits, stop=stop)
 
         with self._explain_errors(sql, verdict):
             fetched = self._in_session(
@@ -134,19 +142,47 @@ class InProcess:
             masked=verdict.masks.of(fetched.columns),
             reads=(*verdict.tables, *verdict.columns),
             tables=verdict.tables,
+            reads_some_rows=verdict.reads_some_rows,
         )
 
-    def check_sql(self, sql: str, *, cancel: Cancel | None) -> Plan:
-        """Check one SELECT and return the engine's plan for it."""
+    def check_sql(self, sql: str, *, rows: RowParameters | None, cancel: Cancel | None) -> Plan:
+        """Check one SELECT and return the engine's plan for it. Without `rows`, the query is only
+        planned: NULL is bound to the marks of row filters.
+        """
         verdict = self._allowed_verdict(sql)
+        nulls: list[object] = [None] * len(verdict.marks)
+        values = nulls if rows is None else bound_values(verdict.marks, rows)
 
         def plan_of(session: Session, stop: Stop) -> Plan:
-            return session.plan(verdict.sql, limits=self.limits, stop=stop)
+            return session.plan(verdict.sql, values, limits=self.limits, stop=stop)
 
         with self._explain_errors(sql, verdict):
             plan = self._in_session(plan_of, walled=True, seconds=PLAN_SECONDS, cancel=cancel)
+        if verdict.reads_some_rows:
+            # Whatever an engine estimates of a filtered table, it estimates of hidden rows, too.
+            return Plan() if rows is None else self._plan_of_seen(verdict, rows, cancel)
         tables = {table.name for table in self.catalog().tables if table.kind == "table"}
         return Plan() if set(verdict.tables) <= tables and verdict.stops_early else plan
+
+    def _plan_of_seen(self, verdict: Verdict, rows: RowParameters, cancel: Cancel | None) -> Plan:
+        """Return a plan that is made of the numbers of rows which the person may see, and of
+        nothing else.
+        """
+        counts: dict[str, float] = {}
+        for name in verdict.tables:
+            table = self.catalog().find(name)
+            if table is None:
+                continue
+            some = f"SELECT 1 FROM {table.sql_name} LIMIT {COUNTED_ROWS}"
+            count_sql = f"SELECT count(*) FROM ({some}) AS counted"
+            count = self.read(count_sql, [], rows=rows, seconds=PLAN_SECONDS, cancel=cancel)[0][0]
+            counts[name] = float(count) if isinstance(count, int) else 0.0
+        pairs = max(
+            (product(counts.get(name, 0.0) for name in names) for names in verdict.crossed),
+            default=0.0,
+        )
+        scans = tuple(Scan(name, size) for name, size in counts.items())
+        return Plan(scans=() if verdict.stops_early else scans, pairs=pairs)
 
     def _allowed_verdict(self, sql: str) -> Verdict:
         verdict = self.text(CHECK.request({"sql": sql}))
@@ -165,15 +201,29 @@ class InProcess:
             raise self.text(request) from error
 
     def read(
-        self, sql: str, params: Sequence[object], *, seconds: float, cancel: Cancel | None
+        self,
+        sql: str,
+        params: Sequence[object],
+        *,
+        rows: RowParameters,
+        seconds: float,
+        cancel: Cancel | None,
     ) -> list[Row]:
         """Run SQL that this package wrote, and return the rows."""
-        catalog = self.catalog()
-        if catalog.hidden_columns or catalog.has_masks:
-            sql = self.text(OWN_SQL.request({"sql": sql}))
+        text = sql
+        values = params
+        if self.catalog().is_rewritten:
+            own = self.text(OWN_SQL.request({"sql": sql}))
+            text = own.sql
+            if own.sources is not None:
+                marks = [each for each in own.sources if not isinstance(each, int)]
+                bound = iter(bound_values(marks, rows))
+                values = [
+                    params[each] if isinstance(each, int) else next(bound) for each in own.sources
+                ]
 
         def fetch(session: Session, stop: Stop) -> Fetched:
-            return session.fetch(sql, params, limits=self.limits, stop=stop)
+            return session.fetch(text, values, limits=self.limits, stop=stop)
 
         return self._in_session(fetch, walled=False, seconds=seconds, cancel=cancel).rows
 

@@ -11,6 +11,7 @@ from longtable.base.url import Location
 from longtable.tools.catalog import Catalog, Reflected
 from longtable.tools.engines.base import QueryLimits, QueryResult, Row
 from longtable.tools.in_process import PLAN_SECONDS
+from longtable.tools.row_access import RowParameters
 from longtable.tools.sql.table_policy import TablePolicy
 from longtable.tools.sql.verdict import Plan
 from longtable.tools.workers.pool import Workers
@@ -146,23 +147,39 @@ class WorkerBackend:
         )
         return cast("Answer", self._call(text, seconds=PLAN_SECONDS, cancel=None))
 
-    def run(self, sql: str, *, seconds: float | None, cancel: Cancel | None) -> QueryResult:
+    def run(
+        self, sql: str, *, rows: RowParameters, seconds: float | None, cancel: Cancel | None
+    ) -> QueryResult:
         """Check one SELECT and run it behind the engine's wall."""
         limit = seconds or self.limits.seconds
-        request = RUN.request({"version": self._version, "sql": sql, "seconds": limit})
+        request = RUN.request(
+            {"version": self._version, "sql": sql, "rows": rows, "seconds": limit}
+        )
         return self._call(request, seconds=limit, cancel=cancel)
 
-    def check_sql(self, sql: str, *, cancel: Cancel | None) -> Plan:
+    def check_sql(self, sql: str, *, rows: RowParameters | None, cancel: Cancel | None) -> Plan:
         """Check one SELECT and return the engine's plan for it."""
-        request = CHECK_SQL.request({"version": self._version, "sql": sql})
+        request = CHECK_SQL.request({"version": self._version, "sql": sql, "rows": rows})
         return self._call(request, seconds=PLAN_SECONDS, cancel=cancel)
 
     def read(
-        self, sql: str, params: Sequence[object], *, seconds: float, cancel: Cancel | None
+        self,
+        sql: str,
+        params: Sequence[object],
+        *,
+        rows: RowParameters,
+        seconds: float,
+        cancel: Cancel | None,
     ) -> list[Row]:
         """Run SQL that this package wrote, and return the rows."""
         request = READ.request(
-            {"version": self._version, "sql": sql, "params": list(params), "seconds": seconds}
+            {
+                "version": self._version,
+                "sql": sql,
+                "params": list(params),
+                "rows": rows,
+                "seconds": seconds,
+            }
         )
         return self._call(request, seconds=seconds, cancel=cancel)
 

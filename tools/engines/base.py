@@ -137,6 +137,12 @@ class QueryResult:
     """
     tables: tuple[str, ...] = ()
     """The tables alone, which are the first entries of `reads`."""
+    reads_some_rows: bool = False
+    """Whether a row filter left rows of a table out, or may have."""
+    rows_key: str = ""
+    """The key of the row filters and row parameters under which the rows were read, "" if the query
+    read no table with a row filter.
+    """
 
     def shown(self, rows: Sequence[Row]) -> list[Row]:
         """Return some of the rows as a model may see them."""
@@ -210,7 +216,9 @@ class Session(Protocol):
     def fetch(
         self, sql: str, params: Sequence[object] = (), *, limits: QueryLimits, stop: Stop
     ) -> Fetched: ...
-    def plan(self, sql: str, *, limits: QueryLimits, stop: Stop) -> Plan: ...
+    def plan(
+        self, sql: str, params: Sequence[object] = (), *, limits: QueryLimits, stop: Stop
+    ) -> Plan: ...
     def interrupt(self) -> None: ...
 
 

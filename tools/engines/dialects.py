@@ -120,6 +120,11 @@ class Dialect:
     """Patterns disregard the case of A to Z only."""
     numbered_marks: bool = False
     """Parameters are $1, $2; otherwise each is ?."""
+    row_fence: str = ""
+    """The clause at the end of a subquery that keeps the engine from testing conditions of the
+    query around it on rows that the subquery's own condition leaves out. Without one, a policy for
+    this dialect can have no row filters.
+    """
     sample: str = ""
     """The clause that samples a share of a table's rows, with {} for the percentage. "" if a table
     has none.
@@ -174,6 +179,7 @@ SQLITE = Dialect(
     bounds_growth=False,
     scan_limit="scan_rows",
     function_names={"Chr": "CHAR"},
+    row_fence="LIMIT -1 OFFSET 0",
     fold_function="lt_fold",
     like="LIKE",
     folds_ascii_only=True,
@@ -199,6 +205,7 @@ DUCKDB = Dialect(
     scan_limit="columnar_scan_rows",
     whole_rows=2_000_000,
     comment_statements=True,
+    row_fence="OFFSET 0",
     sample="USING SAMPLE {} PERCENT (system, 42)",
     date_parts=_parts_by_date_part("STRFTIME(CAST({} AS TIMESTAMP), '%Y-%m')"),
 )
@@ -218,6 +225,7 @@ POSTGRES = Dialect(
     function_names={"Hex": "TO_HEX"},
     numbered_marks=True,
     comment_statements=True,
+    row_fence="OFFSET 0",
     sample="TABLESAMPLE SYSTEM ({}) REPEATABLE (42)",
     nulls_first_descending=True,
     date_parts=_parts_by_date_part("TO_CHAR(CAST({} AS TIMESTAMP), 'YYYY-MM')"),

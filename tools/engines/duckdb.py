@@ -117,7 +117,7 @@ class DuckdbEngine:
         self._readable = frozenset(own | read_by_views(reflected, catalog))
         self._closed_columns = {
             fold(f"{schema}.{table}"): names
-            for (schema, table), names in catalog.hidden_columns.items()
+            for (schema, table), names in catalog.engine_hidden_columns.items()
         }
 
     @contextmanager
@@ -234,7 +234,7 @@ class DuckdbSession:
     ) -> Fetched:
         """Run one SELECT and fetch all its rows in batches."""
         try:
-            self._check(sql)
+            self._check(sql, params)
             # What was loaded into memory could be written to but for this; a file was attached for
             # reading anyway.
             self.cursor.execute("BEGIN TRANSACTION READ ONLY")
@@ -254,11 +254,18 @@ class DuckdbSession:
             rows,
         )
 
-    def plan(self, sql: str, *, limits: QueryLimits, stop: Stop) -> Plan:  # noqa: ARG002  # what Session asks for
+    def plan(
+        self,
+        sql: str,
+        params: Sequence[object] = (),
+        *,
+        limits: QueryLimits,  # noqa: ARG002  # what Session asks for
+        stop: Stop,  # noqa: ARG002
+    ) -> Plan:
         """Return DuckDB's plan for one SELECT, without running it."""
         try:
-            self._check(sql)
-            explained = self._plan(sql)
+            self._check(sql, params)
+            explained = self._plan(sql, params)
             tables = self.cursor.execute(
                 "SELECT database_name, schema_name, table_name, estimated_size FROM duckdb_tables()"
             ).fetchall()
@@ -273,7 +280,7 @@ class DuckdbSession:
         """Stop the running statement, if there is one."""
         self.cursor.interrupt()
 
-    def _check(self, sql: str) -> None:
+    def _check(self, sql: str, params: Sequence[object]) -> None:
         """Check a text as DuckDB itself reads it: it must be one SELECT and read only readable
         tables, also inside views and macros. Raises `QueryRefusedError`. In a session without a
         wall nothing is checked.
@@ -287,19 +294,20 @@ class DuckdbSession:
                 f"DuckDB reads the text as {names}", rule="engine", hint="send exactly one SELECT"
             )
         endings = tuple(f".{name}" for name in self._readable)
-        if not all(name.endswith(endings) for name in self._tables_read(sql)):
+        if not all(name.endswith(endings) for name in self._tables_read(sql, params)):
             raise refusal("the tables of the catalogue")
         if not self._closed:
             return
-        for table, read in _columns_of_plan(self._plan(sql)):
+        for table, read in _columns_of_plan(self._plan(sql, params)):
             for name, columns in self._closed.items():
                 if table.endswith(f".{name}") and not columns.isdisjoint(read):
                     raise refusal("the columns of the catalogue")
 
-    def _plan(self, sql: str) -> object:
-        return json.loads(self.cursor.execute(f"EXPLAIN (FORMAT JSON) {sql}").fetchall()[0][1])
+    def _plan(self, sql: str, params: Sequence[object]) -> object:
+        explained = self.cursor.execute(f"EXPLAIN (FORMAT JSON) {sql}", list(params)).fetchall()
+        return json.loads(explained[0][1])
 
-    def _tables_read(self, sql: str) -> list[str]:
+    def _tables_read(self, sql: str, params: Sequence[object]) -> list[str]:
         try:
             return [f".{_bare(name)}" for name in self.cursor.get_table_names(sql, qualified=True)]
         except duckdb.BinderException:
@@ -307,7 +315,7 @@ class DuckdbSession:
             # fail in it: ask the plan.
             return [
                 f".{fold(table)}"
-                for node in plan_nodes(self._plan(sql))
+                for node in plan_nodes(self._plan(sql, params))
                 if (table := plan_detail(node, "Table"))
             ]
 

@@ -222,7 +222,7 @@ class PostgresSession:
     ) -> Fetched:
         """Run one SELECT and fetch all its rows in batches."""
         connection = self.link.connection
-        self._check(sql, limits, stop)
+        self._check(sql, params, limits, stop)
         with translated(limits=limits, sql=sql, before=len(DECLARE), stopped=stop):
             # binary=True makes it the extended protocol, which takes one statement and no more.
             connection.execute(
@@ -253,18 +253,22 @@ class PostgresSession:
                 rows,
             )
 
-    def plan(self, sql: str, *, limits: QueryLimits, stop: Stop) -> Cost:
+    def plan(
+        self, sql: str, params: Sequence[object] = (), *, limits: QueryLimits, stop: Stop
+    ) -> Cost:
         """Return the server's plan for one SELECT, without running it."""
-        self._check(sql, limits, stop)
+        self._check(sql, params, limits, stop)
         with translated(limits=limits, sql=sql, before=len(EXPLAIN_COSTS), stopped=stop):
-            explained = self.link.connection.execute(EXPLAIN_COSTS + sql, binary=True).fetchone()
+            explained = self.link.connection.execute(
+                EXPLAIN_COSTS + sql, list(params) or None, binary=True
+            ).fetchone()
         return read_cost(explained[0] if explained else None)
 
     def interrupt(self) -> None:
         """Stop the running statement, if there is one."""
         self.link.interrupt()
 
-    def _check(self, sql: str, limits: QueryLimits, stop: Stop) -> None:
+    def _check(self, sql: str, params: Sequence[object], limits: QueryLimits, stop: Stop) -> None:
         """In a walled session, check the server's own plan: the text must be a query that reads
         only readable relations and calls no denied function. Raises `QueryRefusedError` if it is
         not.
@@ -272,7 +276,9 @@ class PostgresSession:
         if self._readable is None:
             return
         with translated(limits=limits, sql=sql, before=len(EXPLAIN), stopped=stop):
-            explained = self.link.connection.execute(EXPLAIN + sql, binary=True).fetchone()
+            explained = self.link.connection.execute(
+                EXPLAIN + sql, list(params) or None, binary=True
+            ).fetchone()
         plan = read_plan(explained[0] if explained else None)
         if plan.writes:
             raise QueryRefusedError(

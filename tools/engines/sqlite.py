@@ -9,9 +9,12 @@ import sqlite3
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
+from datetime import date, datetime
+from decimal import Decimal
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
+from uuid import UUID
 
 from longtable.base.errors import (
     DatabaseError,
@@ -321,19 +324,26 @@ class SqliteSession:
         self.connection.set_progress_handler(lambda: int(stop()), OPCODES_BETWEEN_LOOKS)
         try:
             with _translated(self._value_bytes):
-                cursor = self.connection.execute(sql, params)
+                cursor = self.connection.execute(sql, _bound(params))
                 columns = tuple(entry[0] for entry in cursor.description or ())
                 rows: list[Row] = collect(cursor.fetchmany, limits=limits, stop=stop)
         finally:
             self.connection.set_progress_handler(None, 0)
         return Fetched(columns, tuple(_type_of(rows, index) for index in range(len(columns))), rows)
 
-    def plan(self, sql: str, *, limits: QueryLimits, stop: Stop) -> Plan:  # noqa: ARG002  # what Session asks for
+    def plan(
+        self,
+        sql: str,
+        params: Sequence[Any] = (),
+        *,
+        limits: QueryLimits,  # noqa: ARG002  # what Session asks for
+        stop: Stop,  # noqa: ARG002
+    ) -> Plan:
         """Return SQLite's plan for one SELECT, without running it."""
         with _translated(self._value_bytes):
             steps = [
                 (int(row[0]), int(row[1]), str(row[3]))
-                for row in self.connection.execute(f"EXPLAIN QUERY PLAN {sql}")
+                for row in self.connection.execute(f"EXPLAIN QUERY PLAN {sql}", _bound(params))
             ]
         by_alias = aliases(sql, self._view_sql)
         return sqlite_plan(
@@ -343,6 +353,21 @@ class SqliteSession:
     def interrupt(self) -> None:
         """Stop the running statement, if there is one."""
         self.connection.interrupt()
+
+
+def _bound(params: Sequence[Any]) -> list[Any]:
+    """Return parameters in the types that SQLite has."""
+    return [_plain(value) for value in params]
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return value.isoformat(" ")
+    if isinstance(value, date | UUID):
+        return str(value)
+    if isinstance(value, Decimal):
+        return int(value) if value == value.to_integral_value() else float(value)
+    return value
 
 
 _NAMES = {int: "INTEGER", float: "REAL", str: "TEXT", bytes: "BLOB"}
@@ -366,7 +391,8 @@ def _authorizer(
     direct = {fold(table.name) for table in catalog.tables} | TABLE_FUNCTIONS["sqlite"] | shadows
     through_views = read_by_views(reflected, catalog)
     closed = {
-        fold(table): set(map(fold, names)) for (_, table), names in catalog.hidden_columns.items()
+        fold(table): set(map(fold, names))
+        for (_, table), names in catalog.engine_hidden_columns.items()
     }
     functions = SCALAR_FUNCTIONS["sqlite"]
 

@@ -116,7 +116,7 @@ class _Trial:
                     ],
                 }
             sql = (
-                f"SELECT {name}, count(*) FROM {table.sql_name} GROUP BY {name} ORDER BY 2 DESC"
+                f"SELECT {name}, count(*) FROM {table.sql_name} GROUP BY {name} ORDER BY 2 DESC, 1"
                 f" LIMIT {NEAREST}"
             )
             return {"column": column.name, "frequent": [row[0] for row in self._rows(sql) or []]}

@@ -172,7 +172,7 @@ def explained(
     was probably meant.
     """
     if isinstance(error, QueryFailedError):
-        if verdict.masks:
+        if verdict.masks or verdict.reads_some_rows:
             error = without_values(error, sql)
         return add_hints(
             error,
@@ -183,7 +183,8 @@ def explained(
             tables=verdict.tables,
         )
     # The hint may hold the count that was too large.
-    hint = "write it another way" if verdict.masks else error.hint
+    is_closed = verdict.masks or verdict.reads_some_rows
+    hint = "write it another way" if is_closed else error.hint
     line, column = place_of_start(sql, dialect)  # an engine refuses the whole text, at no one place
     return QueryRefusedError(error.reason, rule=error.rule, hint=hint, line=line, column=column)
 

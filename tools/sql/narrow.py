@@ -162,6 +162,34 @@ def stops_early(tree: exp.Expr) -> bool:
     return not reads_all and not heavy and not joined
 
 
+def crossed(tree: exp.Expr, resolve: Resolve) -> tuple[tuple[str, ...], ...]:
+    """Return the tables of each FROM whose rows are compared each with each: of several sources,
+    without an equation between columns.
+    """
+    found: list[tuple[str, ...]] = []
+    for select in tree.find_all(exp.Select):
+        joins = select.args.get("joins") or []
+        first = select.args.get("from_")
+        if not joins or first is None:
+            continue
+        linked = any(join.args.get("using") or join.method.upper() == "NATURAL" for join in joins)
+        parts = [select.args.get("where"), *(join.args.get("on") for join in joins)]
+        linked = linked or any(map(_has_equation, filter(None, parts)))
+        nodes = [first.this, *(join.this for join in joins)]
+        tables = [resolve(node) for node in nodes if isinstance(node, exp.Table)]
+        names = tuple(table.name for table in tables if table is not None)
+        if names and not linked:
+            found.append(names)
+    return tuple(found)
+
+
+def _has_equation(part: exp.Expr) -> bool:
+    return any(
+        equation.this.find(exp.Column) and equation.expression.find(exp.Column)
+        for equation in part.find_all(exp.EQ)
+    )
+
+
 MOST = 100
 
 _VALUES = (exp.EQ, exp.In, exp.Like, exp.ILike)

@@ -9,9 +9,12 @@ how many rows it may have. The policy comes from code or from a TOML file:
     [columns]
     masked = ["people.email"]
 
+    [row_filters]
+    orders = "region = :region"
+
 For a query, a denied table or column does not exist. In a masked column, the person sees the values
 and the model sees `•••`. But by comparing with a whole value, a model can confirm a guess. If that
-matters, deny the column.
+matters, deny the column. A row that a row filter leaves out does not exist for a query either.
 """
 
 import re
@@ -34,6 +37,8 @@ SECTIONS: Mapping[str, Mapping[str, str]] = {
     },
 }
 """The sections and keys of a policy file, each with the field of `TablePolicy` that it sets."""
+FILTERS = "row_filters"
+"""The section of a policy file that has a condition for each table."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,6 +60,11 @@ class TablePolicy:
     denied_columns: frozenset[str] = frozenset()
     masked_columns: frozenset[str] = frozenset()
     """Columns whose values the person sees but no model sees."""
+    row_filters: Mapping[str, str] = field(default_factory=dict)
+    """For each table, by `table` or `schema.table`, the condition that its rows must meet: SQL
+    over columns of this table alone. `:name` stands for a row parameter, whose value comes from
+    `row_parameters` of `build_graph` or from `Database.bound`.
+    """
     rows: int | None = None
     """The most rows of a result, if this is lower than `QueryLimits.rows`."""
     places: Mapping[tuple[str, str], str] = field(default_factory=dict, repr=False, compare=False)
@@ -75,6 +85,7 @@ class TablePolicy:
                     f"TablePolicy.{name} must be a set of {kind} names, found {value!r}"
                 )
             object.__setattr__(self, name, frozenset(item.casefold() for item in value))
+        object.__setattr__(self, "row_filters", _checked_filters(self.row_filters))
         if bare := sorted(item for item in self.allowed_columns if "." not in item):
             raise ConfigError(
                 f"TablePolicy.allowed_columns names {bare[0]!r} without its table: write"
@@ -86,6 +97,18 @@ class TablePolicy:
             raise ConfigError(
                 f"TablePolicy.rows must be a whole number of at least 1, found {self.rows!r}"
             )
+
+    def row_filter(self, name: str, schema: str = "main") -> str | None:
+        """Return the row filter of a table, None if it has none. `schema.table` comes before
+        `table`.
+        """
+        own = self.row_filters.get(f"{schema}.{name}".casefold())
+        return own if own is not None else self.row_filters.get(name.casefold())
+
+    def place_of_filter(self, entry: str) -> str:
+        """Return where the row filter of this entry was written, for messages."""
+        default = f"TablePolicy.row_filters[{entry!r}]"
+        return self.places.get(("row_filters", entry), default)
 
     def denies(self, name: str, schema: str = "main") -> bool:
         """Return whether `denied` names the table."""
@@ -137,12 +160,33 @@ class TablePolicy:
         spelled: set[str] = set()
         for table, schema in known:
             spelled |= {table.casefold(), f"{schema}.{table}".casefold()}
+        for entry in self.row_filters:
+            # Everywhere, not in a file only: a filter with a typing error would show all rows.
+            if entry not in spelled:
+                raise ConfigError(
+                    f"{self.place_of_filter(entry)}: the database has no table {entry!r}: write it as"
+                    " the database has it, or take it out"
+                )
         for (kind, entry), place in self.places.items():
             if kind in ("allowed", "denied") and entry not in spelled:
                 raise ConfigError(
                     f"{place}: the database has no table {entry!r}: write it as the database has"
                     " it, or take it out"
                 )
+
+
+def _checked_filters(filters: object) -> dict[str, str]:
+    if not isinstance(filters, Mapping) or not all(
+        isinstance(part, str) and part.strip() for pair in filters.items() for part in pair
+    ):
+        raise ConfigError(
+            "TablePolicy.row_filters must be a mapping of table names to conditions, found"
+            f" {filters!r}"
+        )
+    folded = {str(table).strip().casefold(): str(text).strip() for table, text in filters.items()}
+    if len(folded) < len(filters):
+        raise ConfigError("TablePolicy.row_filters names a table twice: names match in any case")
+    return folded
 
 
 def _spellings(column: str, table: str, schema: str) -> tuple[str, str, str]:
@@ -176,12 +220,15 @@ def load_policy(path: Path) -> TablePolicy:
                     f" {value!r}"
                 )
             values["rows"] = value
+        elif key == FILTERS and isinstance(value, dict):
+            _take_filters(lines, value, values, places)
         elif key in SECTIONS and isinstance(value, dict):
             for name, entries in value.items():
                 _take(lines, key, name, entries, values, places)
         else:
             raise ConfigError(
-                f"{lines.place('', key)}: {key!r} is not known: use rows, [tables] or [columns]"
+                f"{lines.place('', key)}: {key!r} is not known: use rows, [tables], [columns] or"
+                " [row_filters]"
             )
     return TablePolicy(**values, places=places)
 
@@ -212,6 +259,25 @@ def _take(
             raise ConfigError(f"{place}: {entry!r} lacks its table: write table.column")
         places[known[name], entry.casefold()] = place
     values[known[name]] = frozenset(entries)
+
+
+def _take_filters(
+    lines: "_Lines",
+    filters: Mapping[str, object],
+    values: dict[str, Any],
+    places: dict[tuple[str, str], str],
+) -> None:
+    conditions: dict[str, str] = {}
+    for table, text in filters.items():
+        place = lines.place(FILTERS, table)
+        if not isinstance(text, str) or not text.strip():
+            raise ConfigError(
+                f"{place}: the filter of {table!r} must be a condition in SQL, found {text!r}:"
+                ' write a name with a dot in quotes, as in "schema.table"'
+            )
+        conditions[table] = text
+        places[FILTERS, table.casefold()] = place
+    values[FILTERS] = conditions
 
 
 class _Lines:

@@ -10,7 +10,7 @@ from longtable.base.errors import DatabaseError
 from longtable.tools.catalog import Catalog
 from longtable.tools.sql.hints import explained
 from longtable.tools.sql.narrow import predicates_of
-from longtable.tools.sql.verdict import Predicates, Verdict
+from longtable.tools.sql.verdict import OwnSql, Predicates, Verdict
 from longtable.tools.sql.wall import check, own_sql
 from longtable.tools.workers.worker_requests import (
     CHECK,
@@ -48,7 +48,7 @@ def _explained(arguments: ExplainedArguments, dialect: str, catalog: Catalog) ->
     return explained(**arguments, dialect=dialect, catalog=catalog)
 
 
-def _own_sql(arguments: SqlText, dialect: str, catalog: Catalog) -> str:
+def _own_sql(arguments: SqlText, dialect: str, catalog: Catalog) -> OwnSql:
     return own_sql(arguments["sql"], dialect=dialect, catalog=catalog)
 
 

@@ -92,7 +92,7 @@ value.
 _QUOTED = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*\"""")
 NOT_TOLD = (
     "the query failed while it ran; what the database says of that is not shown, for it may hold"
-    " masked values"
+    " values that you may not see"
 )
 
 
@@ -115,6 +115,8 @@ def without_values(error: QueryFailedError, sql: str) -> QueryFailedError:
     )
 
 
+Mark = tuple[str, str]
+"""Name and kind of the row parameter at one mark of a SQL text."""
 Place = tuple[int, int]
 """Line and column, both from 1."""
 
@@ -143,6 +145,16 @@ class Verdict:
     tables: tuple[str, ...] = ()
     columns: tuple[str, ...] = ()
     masks: Masks = NO_MASKS
+    marks: tuple[Mark, ...] = ()
+    """Name and kind of the row parameter that is bound at each mark of `sql`, in the order of the
+    text.
+    """
+    reads_some_rows: bool = False
+    """Whether the query reads a table of which a row filter shows only some rows."""
+    crossed: tuple[tuple[str, ...], ...] = ()
+    """Tables that the query joins, each row with each, as names of tables for each such FROM. This
+    is looked up only if the query reads a filtered table.
+    """
     headings: tuple[tuple[str, str], ...] = ()
     """Pairs for result columns without an alias: the name that SQLite gives the column, which is
     its expression as it runs, and the name to show.
@@ -173,6 +185,17 @@ class Verdict:
             column=column,
             nearest=self.nearest,
         )
+
+
+@dataclass(frozen=True)
+class OwnSql:
+    """SQL of this package as it runs under the policy. `sources` are what is bound at its marks, in
+    the order of the text: the number of one of the caller's parameters, counted from 0, or a row
+    parameter. None means that the caller's parameters are bound as they are.
+    """
+
+    sql: str
+    sources: tuple[Mark | int, ...] | None = None
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,12 @@ from longtable.tools.cells import without_labels
 from longtable.tools.sql.masks.masked_names import ROW_IDS
 from longtable.tools.sql.masks.masking import masks_of_view
 from longtable.tools.sql.parsing import RefusedError, statements
+from longtable.tools.sql.row_filters.filter_checks import (
+    closed_views,
+    row_filters_of,
+    spelled,
+    without_estimate,
+)
 from longtable.tools.sql.scope import cte_of
 from longtable.tools.sql.table_policy import TablePolicy
 from longtable.tools.sql.verdict import Masks
@@ -30,9 +36,10 @@ def visible(reflected: Reflected, policy: TablePolicy, *, dialect: str = "") -> 
     """Return the part of the catalogue that the policy shows.
 
     Left out are the tables that the policy hides, partitions of shown tables, views that read a
-    denied table, and foreign keys that point at any of these. Denied columns are left out too, and
-    a view that may read a denied column is left out as a whole. Raises `ConfigError` if the policy
-    names a table or column that does not exist.
+    denied table or one with a row filter, and foreign keys that point at any of these. Denied
+    columns are left out too, and a view that may read a denied column is left out as a whole.
+    Raises `ConfigError` if the policy names a table or column that does not exist, or if a row
+    filter does not fit its table.
     """
     open_tables = {table.name for table in reflected.tables if _is_open(table, reflected, policy)}
     denied = {name.rpartition(".")[2] for name in policy.denied}
@@ -57,6 +64,10 @@ def visible(reflected: Reflected, policy: TablePolicy, *, dialect: str = "") -> 
             reflected, lambda text: _takes_in(text, closed_columns, dialect, reflected)
         )
         masked, computed = masked_columns(reflected, policy, dialect)
+    filters = row_filters_of(reflected, policy, dialect)
+    closed_by_rows = closed_views(reflected, filters)
+    shut = {name: told for name, told in closed_by_rows.items() if name in open_tables}
+    open_tables -= shut.keys()
     columns = {
         table.name: _marked_columns(_without_denied(table, hidden), masked, computed)
         for table in reflected.tables
@@ -67,7 +78,11 @@ def visible(reflected: Reflected, policy: TablePolicy, *, dialect: str = "") -> 
         table.name for table in reflected.tables if table.columns and not columns[table.name]
     }
     tables = tuple(
-        _without_hidden_keys(replace(table, columns=columns[table.name]), open_tables, columns)
+        _without_hidden_keys(
+            without_estimate(replace(table, columns=columns[table.name]), filters),
+            open_tables,
+            columns,
+        )
         for table in reflected.tables
         if table.name in open_tables
     )
@@ -80,6 +95,8 @@ def visible(reflected: Reflected, policy: TablePolicy, *, dialect: str = "") -> 
         own_types=frozenset(name for name in reflected.own_types if not _names_one(name, closed)),
         types_list_hidden_values=any(kind != without_labels(kind) for kind in closed),
         hidden_columns=hidden,
+        row_filters=filters,
+        closed_views=spelled(shut, reflected),
         view_sql=reflected.view_sql,
     )
 

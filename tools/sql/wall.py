@@ -14,6 +14,7 @@ from weakref import ref
 
 from sqlglot import Token, exp
 
+from longtable.base.errors import QueryRefusedError
 from longtable.tools.catalog import Catalog, Table, fold, nearest
 from longtable.tools.engines.dialects import dialect_of
 from longtable.tools.sql.allow_lists import (
@@ -35,7 +36,7 @@ from longtable.tools.sql.growth import (
 )
 from longtable.tools.sql.hints import place_of_fault, place_of_start
 from longtable.tools.sql.masks.masking import masks_of
-from longtable.tools.sql.narrow import narrowed, reads_of, stops_early
+from longtable.tools.sql.narrow import crossed, narrowed, reads_of, stops_early
 from longtable.tools.sql.parsing import (
     MAX_SQL_CHARS,
     MAX_WRITTEN_CHARS,
@@ -46,10 +47,11 @@ from longtable.tools.sql.parsing import (
     tokens_of,
     written,
 )
+from longtable.tools.sql.row_filters.fences import Fences, closed_view_reason, with_named_marks
 from longtable.tools.sql.scope import is_cte, resolved_table, written_name
 from longtable.tools.sql.traps import check_double_quotes, check_relation_names, check_trap
 from longtable.tools.sql.type_names import check_own_types, check_tokens
-from longtable.tools.sql.verdict import NO_MASKS, Place, Verdict
+from longtable.tools.sql.verdict import NO_MASKS, OwnSql, Place, Verdict
 
 
 class VerdictCache:
@@ -150,9 +152,15 @@ def _decide(sql: str, dialect: str, catalog: Catalog) -> Verdict:
             _check_growth(second, dialect)
         tables = {table.name for node in nodes_of(second) if (table := resolve(node))}
         masks = masks_of(second, resolve, dialect) if catalog.has_masks else NO_MASKS
+        # Last, because the filters are the operator's own and no rule on queries holds for them.
+        fenced = _fences(dialect, catalog).put(second) if catalog.row_filters else None
+        marks = tuple(each for each in fenced.marks if not isinstance(each, int)) if fenced else ()
         return Verdict(
             True,
-            sql=rendered,
+            sql=fenced.sql if fenced else rendered,
+            marks=marks,
+            reads_some_rows=fenced is not None,
+            crossed=crossed(first, resolve) if fenced else (),
             shown_sql=shown,
             tables=tuple(sorted(tables)),
             columns=columns,
@@ -180,20 +188,41 @@ def _place(node: exp.Expr | None, checked: str, sql: str, dialect: str) -> Place
     return (node and place_of_fault(node, checked, sql, dialect)) or place_of_start(sql, dialect)
 
 
-def own_sql(sql: str, *, dialect: str, catalog: Catalog) -> str:
-    """Return SQL of this package with the policy on columns applied to it: denied columns are
-    missing, and masked columns are NULL.
+def own_sql(sql: str, *, dialect: str, catalog: Catalog) -> OwnSql:
+    """Return SQL of this package with the policy on columns and rows applied to it: denied columns
+    and hidden rows are missing, and masked columns are NULL. Raises `QueryRefusedError` for a text
+    that reads a filtered table in a way that its filter cannot stand.
     """
-    if not (catalog.hidden_columns or catalog.has_masks) or re.match(
-        r"\s*EXPLAIN\b", sql, re.IGNORECASE
-    ):
-        return sql
-    tree = _parse(sql, dialect)
+    if not catalog.is_rewritten or re.match(r"\s*EXPLAIN\b", sql, re.IGNORECASE):
+        return OwnSql(sql)
 
     def resolve(node: exp.Table) -> Table | None:
         return _resolved(node, dialect, catalog)
 
-    return _render(narrowed(tree, resolve, catalog.hidden_columns, blind=True), dialect)
+    hidden = catalog.hidden_columns
+    named, names = with_named_marks(sql, dialect) if catalog.row_filters else (sql, [])
+    try:
+        tree = narrowed(_parse(named, dialect), resolve, hidden, blind=True)
+        fenced = _fences(dialect, catalog).put(tree, own=names) if catalog.row_filters else None
+    except RefusedError as refused:
+        if not catalog.row_filters:
+            raise
+        raise QueryRefusedError(refused.reason, rule=refused.rule, hint=refused.hint) from refused
+    if fenced is not None:
+        return OwnSql(fenced.sql, fenced.marks)
+    if names:
+        tree = narrowed(_parse(sql, dialect), resolve, hidden, blind=True)
+    return OwnSql(_render(tree, dialect))
+
+
+def _fences(dialect: str, catalog: Catalog) -> Fences:
+    return Fences(
+        catalog,
+        dialect,
+        resolve=lambda node: _resolved(node, dialect, catalog),
+        render=lambda node: _render(node, dialect),
+        heading=lambda node: _render(node, dialect, shown=True),
+    )
 
 
 def _checked(sql: str, dialect: str, catalog: Catalog, *, most: int = MAX_SQL_CHARS) -> exp.Expr:
@@ -216,7 +245,7 @@ def _checked(sql: str, dialect: str, catalog: Catalog, *, most: int = MAX_SQL_CH
         check_relation_names(tree)
     check_expansion(tree, dialect, catalog)
     for node in nodes_of(tree):
-        _check_node(node, sql, dialect, catalog)
+        check_node(node, sql, dialect, catalog)
         check_trap(node, rules)
         if rules.own_types:
             check_own_types(node, catalog, dialect)
@@ -277,7 +306,10 @@ _PIVOT_FORM = (
 )
 
 
-def _check_node(node: exp.Expr, sql: str, dialect: str, catalog: Catalog) -> None:
+def check_node(node: exp.Expr, sql: str, dialect: str, catalog: Catalog) -> None:
+    """Raise `RefusedError` if a node of a parsed text is not allowed in a query. Nodes below it are
+    not looked at.
+    """
     if isinstance(node, exp.Identifier):
         _check_name(node)
     if isinstance(node, exp.Pivot):
@@ -369,6 +401,8 @@ def _check_table(node: exp.Table, dialect: str, catalog: Catalog) -> None:
     if is_cte(node, dialect) or _resolved(node, dialect, catalog) is not None:
         return
     name = node.name
+    if reason := closed_view_reason(catalog, name):
+        raise RefusedError("rows", reason, "read the table itself", node=node.this)
     close = catalog.nearest_tables(name)
     folded = fold(name)
     exact = written_name(node.this, dialect)

@@ -83,13 +83,15 @@ def refresh(
 
 def run(database: Database | None, cancel: Cancel, request: RunArguments) -> QueryResult:
     """Run one query."""
-    opened = _at(database, request["version"])
-    return opened.run(request["sql"], seconds=request["seconds"], cancel=cancel)
+    backend = _at(database, request["version"]).backend
+    seconds = request["seconds"]
+    return backend.run(request["sql"], rows=request["rows"], seconds=seconds, cancel=cancel)
 
 
 def check_sql(database: Database | None, cancel: Cancel, request: CheckSqlArguments) -> Plan:
     """Return the engine's plan for one query."""
-    return _at(database, request["version"]).check_sql(request["sql"], cancel=cancel)
+    backend = _at(database, request["version"]).backend
+    return backend.check_sql(request["sql"], rows=request["rows"], cancel=cancel)
 
 
 def text(database: Database | None, _cancel: Cancel, request: TextArguments) -> object:
@@ -168,9 +170,15 @@ def run_over_handles(
 
 def read(database: Database | None, cancel: Cancel, request: ReadArguments) -> Rows:
     """Run SQL that this package wrote, and return the rows."""
-    opened = _at(database, request["version"])
-    seconds = request["seconds"]
-    return Rows(opened.read(request["sql"], request["params"], seconds=seconds, cancel=cancel))
+    backend = _at(database, request["version"]).backend
+    rows = backend.read(
+        request["sql"],
+        request["params"],
+        rows=request["rows"],
+        seconds=request["seconds"],
+        cancel=cancel,
+    )
+    return Rows(rows)
 
 
 def load(

@@ -18,10 +18,19 @@ import ormsgpack
 
 from longtable.base import errors
 from longtable.base.errors import ConfigError, DatabaseError, LongtableError, MissingExtraError
-from longtable.tools.catalog import Catalog, Column, ForeignKey, Reflected, Table
+from longtable.tools.catalog import Catalog, Column, ForeignKey, Reflected, RowFilter, Table
 from longtable.tools.engines.base import FileLimits, LoadNote, QueryLimits, QueryResult, Row
 from longtable.tools.sql.table_policy import TablePolicy
-from longtable.tools.sql.verdict import Masks, Plan, Predicate, Predicates, Probe, Scan, Verdict
+from longtable.tools.sql.verdict import (
+    Masks,
+    OwnSql,
+    Plan,
+    Predicate,
+    Predicates,
+    Probe,
+    Scan,
+    Verdict,
+)
 
 
 @dataclass(frozen=True)
@@ -89,9 +98,9 @@ _TUPLE, _SET, _OBJECT, _ERROR, _ROWS, _PAIRS = range(len(_TEXTS), len(_TEXTS) + 
 _CLASSES: dict[str, Any] = {
     kind.__name__: kind
     for kind in (
-        *(Catalog, Column, ForeignKey, Reflected, Table, TablePolicy),
+        *(Catalog, Column, ForeignKey, Reflected, RowFilter, Table, TablePolicy),
         *(FileLimits, LoadNote, QueryLimits, QueryResult),
-        *(Masks, Plan, Predicate, Predicates, Probe, Scan, Verdict),
+        *(Masks, OwnSql, Plan, Predicate, Predicates, Probe, Scan, Verdict),
     )
 }
 _ERRORS: dict[str, type[LongtableError]] = {

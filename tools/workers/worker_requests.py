@@ -14,8 +14,9 @@ from typing import Any, Generic, TypedDict, TypeVar
 from longtable.base.errors import DatabaseError, QueryFailedError, QueryRefusedError
 from longtable.tools.catalog import Catalog, Reflected
 from longtable.tools.engines.base import FileLimits, LoadNote, QueryLimits, QueryResult, Row
+from longtable.tools.row_access import RowParameters
 from longtable.tools.sql.table_policy import TablePolicy
-from longtable.tools.sql.verdict import Plan, Predicates, Probe, Verdict
+from longtable.tools.sql.verdict import OwnSql, Plan, Predicates, Probe, Verdict
 
 Arguments = TypeVar("Arguments", bound=Mapping[str, Any])
 Answer = TypeVar("Answer")
@@ -69,7 +70,7 @@ class ExplainedArguments(TypedDict):
 
 CHECK: Job[SqlText, Verdict] = Job("check")
 PREDICATES: Job[SqlText, Predicates] = Job("predicates")
-OWN_SQL: Job[SqlText, str] = Job("own_sql")
+OWN_SQL: Job[SqlText, OwnSql] = Job("own_sql")
 PROBES: Job[ProbesArguments, list[Probe]] = Job("probes")
 EXPLAINED: Job[ExplainedArguments, DatabaseError] = Job("explained")
 
@@ -84,26 +85,29 @@ class RefreshArguments(TypedDict):
 
 
 class CheckSqlArguments(TypedDict):
-    """A query to plan."""
+    """A query to plan. `rows` are the row parameters, None if the query is not to run."""
 
     version: object
     sql: str
+    rows: RowParameters | None
 
 
 class RunArguments(TypedDict):
-    """A query to run, and its time limit."""
+    """A query to run, the row parameters, and its time limit."""
 
     version: object
     sql: str
+    rows: RowParameters
     seconds: float
 
 
 class ReadArguments(TypedDict):
-    """SQL that this package wrote, its parameters and its time limit."""
+    """SQL that this package wrote, its parameters, the row parameters and its time limit."""
 
     version: object
     sql: str
     params: list[object]
+    rows: RowParameters
     seconds: float
 
 

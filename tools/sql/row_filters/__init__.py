@@ -1,0 +1,1 @@
+"""Row filters: check the conditions of a policy, and put them where a query reads a table."""
