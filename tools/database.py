@@ -185,12 +185,7 @@ class Database:
             raise
         if folder is not None:
             weakref.finalize(database, remove_folder, folder)
-        if policy.row_filters:
-            try:
-                database.catalog()  # a wrong filter is told now, not by the first query
-            except BaseException:
-                database.close()
-                raise
+        _check_filters(database)
         return database
 
     def bound(self, parameters: Mapping[str, object]) -> "Database":
@@ -332,6 +327,17 @@ class Database:
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+
+def _check_filters(database: Database) -> None:
+    """Raise `ConfigError` for a row filter that does not fit, now and not by the first query."""
+    if not database.policy.row_filters:
+        return
+    try:
+        database.catalog()
+    except BaseException:
+        database.close()
+        raise
 
 
 def _open_backend(

@@ -177,10 +177,9 @@ class InProcess:
             count_sql = f"SELECT count(*) FROM ({some}) AS counted"
             count = self.read(count_sql, [], rows=rows, seconds=PLAN_SECONDS, cancel=cancel)[0][0]
             counts[name] = float(count) if isinstance(count, int) else 0.0
-        pairs = max(
-            (product(counts.get(name, 0.0) for name in names) for names in verdict.crossed),
-            default=0.0,
-        )
+        pairs = 0.0
+        for names in verdict.crossed:
+            pairs = max(pairs, product(counts.get(name, 0.0) for name in names))
         scans = tuple(Scan(name, size) for name, size in counts.items())
         return Plan(scans=() if verdict.stops_early else scans, pairs=pairs)
 

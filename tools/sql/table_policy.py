@@ -176,8 +176,9 @@ class TablePolicy:
 
 
 def _checked_filters(filters: object) -> dict[str, str]:
+    parts = [*filters.keys(), *filters.values()] if isinstance(filters, Mapping) else [None]
     if not isinstance(filters, Mapping) or not all(
-        isinstance(part, str) and part.strip() for pair in filters.items() for part in pair
+        isinstance(part, str) and part.strip() for part in parts
     ):
         raise ConfigError(
             "TablePolicy.row_filters must be a mapping of table names to conditions, found"

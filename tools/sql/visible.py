@@ -11,7 +11,16 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from longtable.tools.catalog import Catalog, Column, Reflected, Table, each_column, fold, mentions
+from longtable.tools.catalog import (
+    Catalog,
+    Column,
+    Reflected,
+    RowFilter,
+    Table,
+    each_column,
+    fold,
+    mentions,
+)
 from longtable.tools.cells import without_labels
 from longtable.tools.sql.masks.masked_names import ROW_IDS
 from longtable.tools.sql.masks.masking import masks_of_view
@@ -72,20 +81,7 @@ def visible(reflected: Reflected, policy: TablePolicy, *, dialect: str = "") -> 
         table.name: _marked_columns(_without_denied(table, hidden), masked, computed)
         for table in reflected.tables
     }
-    # A table of which nothing is left is not there; a view that is broken has no columns to begin
-    # with.
-    open_tables -= {
-        table.name for table in reflected.tables if table.columns and not columns[table.name]
-    }
-    tables = tuple(
-        _without_hidden_keys(
-            without_estimate(replace(table, columns=columns[table.name]), filters),
-            open_tables,
-            columns,
-        )
-        for table in reflected.tables
-        if table.name in open_tables
-    )
+    tables = _shown_tables(reflected, open_tables, columns, filters)
     closed = _closed_types(reflected, tables)
     return Catalog(
         tables,
@@ -98,6 +94,29 @@ def visible(reflected: Reflected, policy: TablePolicy, *, dialect: str = "") -> 
         row_filters=filters,
         closed_views=spelled(shut, reflected),
         view_sql=reflected.view_sql,
+    )
+
+
+def _shown_tables(
+    reflected: Reflected,
+    open_tables: set[str],
+    columns: Mapping[str, tuple[Column, ...]],
+    filters: Mapping[Key, RowFilter],
+) -> tuple[Table, ...]:
+    """Return the tables that are shown, with the columns and keys that are shown of them."""
+    # A table of which nothing is left is not there; a view that is broken has no columns to begin
+    # with.
+    open_tables = open_tables - {
+        table.name for table in reflected.tables if table.columns and not columns[table.name]
+    }
+    return tuple(
+        _without_hidden_keys(
+            without_estimate(replace(table, columns=columns[table.name]), filters),
+            open_tables,
+            columns,
+        )
+        for table in reflected.tables
+        if table.name in open_tables
     )
 
 

@@ -8,6 +8,7 @@ was checked.
 
 import re
 import unicodedata
+from dataclasses import replace
 from itertools import chain
 from threading import Lock
 from weakref import ref
@@ -152,15 +153,9 @@ def _decide(sql: str, dialect: str, catalog: Catalog) -> Verdict:
             _check_growth(second, dialect)
         tables = {table.name for node in nodes_of(second) if (table := resolve(node))}
         masks = masks_of(second, resolve, dialect) if catalog.has_masks else NO_MASKS
-        # Last, because the filters are the operator's own and no rule on queries holds for them.
-        fenced = _fences(dialect, catalog).put(second) if catalog.row_filters else None
-        marks = tuple(each for each in fenced.marks if not isinstance(each, int)) if fenced else ()
-        return Verdict(
+        verdict = Verdict(
             True,
-            sql=fenced.sql if fenced else rendered,
-            marks=marks,
-            reads_some_rows=fenced is not None,
-            crossed=crossed(first, resolve) if fenced else (),
+            sql=rendered,
             shown_sql=shown,
             tables=tuple(sorted(tables)),
             columns=columns,
@@ -168,6 +163,7 @@ def _decide(sql: str, dialect: str, catalog: Catalog) -> Verdict:
             headings=headings,
             stops_early=early,
         )
+        return _with_row_filters(verdict, second, dialect, catalog)
     except RefusedError as refused:
         place = refused.place or _place(refused.node, checked, sql, dialect)
         return Verdict(
@@ -182,6 +178,23 @@ def _decide(sql: str, dialect: str, catalog: Catalog) -> Verdict:
             "write it with fewer nested brackets",
             place=place,
         )
+
+
+def _with_row_filters(verdict: Verdict, tree: exp.Expr, dialect: str, catalog: Catalog) -> Verdict:
+    """Return the verdict on a query that reads only rows which the row filters leave. `tree` is the
+    tree that was checked last. The filters come after all checks, because the operator wrote them
+    and no rule on queries holds for them.
+    """
+    fenced = _fences(dialect, catalog).put(tree) if catalog.row_filters else None
+    if fenced is None:
+        return verdict
+    return replace(
+        verdict,
+        sql=fenced.sql,
+        marks=tuple(each for each in fenced.marks if not isinstance(each, int)),
+        reads_some_rows=True,
+        crossed=crossed(tree, lambda node: _resolved(node, dialect, catalog)),
+    )
 
 
 def _place(node: exp.Expr | None, checked: str, sql: str, dialect: str) -> Place:

@@ -27,7 +27,7 @@ from longtable.tools.sql.parsing import (
     statement,
     tokens_of,
 )
-from longtable.tools.sql.row_filters.conditions import column_of, condition_of, parameter_name
+from longtable.tools.sql.row_filters.row_conditions import column_of, condition_of, parameter_name
 from longtable.tools.sql.verdict import Mark
 
 Resolve = Callable[[exp.Expr], Table | None]
@@ -127,8 +127,8 @@ class Fences:
         )
         fence = exp.Subquery(this=select, alias=new_alias)
         for part in _MOVED:
-            if value := node.args.get(part):
-                fence.set(part, value)  # moved, not copied: there may be places in them
+            if moved := node.args.get(part):
+                fence.set(part, moved)  # moved, not copied: there may be places in them
         return fence
 
     def _condition(self, place: _Place, names: "_Names") -> exp.Expr:
@@ -229,16 +229,16 @@ def _fence_parts(dialect: str) -> Mapping[str, exp.Expr]:
 def _name_columns(tree: exp.Expr, places: Sequence[_Place], heading: Render) -> None:
     """Give each column of a result that is computed from a filtered table the name that it would
     have without the filter. An engine may name it after its text, which then shows the filter.
+    The places must be looked up again afterwards, because items are replaced.
     """
     reads = {id(place.node) for place in places}
-    for select in [*tree.find_all(exp.Select)]:
-        for item in [*select.expressions]:
+    for select in list(tree.find_all(exp.Select)):
+        for item in list(select.expressions):
             if isinstance(item, exp.Alias | exp.Column | exp.Star) or item.alias:
                 continue
             if any(id(node) in reads for node in nodes_of(item)):
                 name = heading(item)[:HEADING_CHARS]
                 item.replace(exp.alias_(item.copy(), _name(name)))
-    # Copied items hold new nodes: whoever needs the places reads them again.
 
 
 def _name(name: str) -> exp.Identifier:

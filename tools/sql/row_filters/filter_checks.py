@@ -15,7 +15,7 @@ from longtable.base.errors import ConfigError
 from longtable.tools.catalog import Catalog, Reflected, RowFilter, Table, fold, mentions
 from longtable.tools.engines.dialects import dialect_of
 from longtable.tools.sql.parsing import RefusedError, nodes_of
-from longtable.tools.sql.row_filters.conditions import column_of, condition_of, parameter_name
+from longtable.tools.sql.row_filters.row_conditions import column_of, condition_of, parameter_name
 from longtable.tools.sql.table_policy import TablePolicy
 from longtable.tools.sql.wall import check_node
 

@@ -11,8 +11,19 @@ VISIBLE = 30
 HIDDEN = 20
 POLICY = TablePolicy(row_filters={"orders": "region = :region"})
 NORTH = {"region": "north"}
+COSTLY = TablePolicy(
+    row_filters={
+        "orders": (
+            "replace(replace(lower(trim(replace(region, 'x', 'y'))), 'y', 'x'), 'z', 'z') = :region"
+        )
+    }
+)
+"""The same rows by a condition that engines would like to test last: without a fence, conditions of
+the query are tested on hidden rows first.
+"""
 
 VIEWS = """
+CREATE INDEX orders_by_secret ON orders (secret);
 CREATE TABLE items (id INTEGER, order_id INTEGER, price INTEGER);
 INSERT INTO items VALUES (1, 1, 10), (2, 2, 20), (3, 1000, 30), (4, NULL, 40);
 CREATE TABLE regions (region VARCHAR(20), head VARCHAR(20));

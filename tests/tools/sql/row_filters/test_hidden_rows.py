@@ -27,6 +27,7 @@ from longtable.tools.sql.verdict import CostThresholds, reasons
 from longtable.tools.toolset import run_sql
 from tests.tools.databases import DIALECTS
 from tests.tools.sql.row_filters.rows_database import (
+    COSTLY,
     HIDDEN,
     NORTH,
     hidden_secrets,
@@ -38,40 +39,46 @@ QUERIES = 200
 
 
 @dataclass(frozen=True)
-class Trio:
-    """Databases as one person sees them: two with other hidden rows, one with none."""
+class Views:
+    """Databases as one person sees them: two with other hidden rows, one without any."""
 
     one: Database
     other: Database
     none: Database
+    costly: Database
+    """The first, with a filter that engines would like to test last."""
 
     @property
     def each(self) -> tuple[Database, ...]:
-        return self.one, self.other, self.none
+        return self.one, self.other, self.none, self.costly
 
 
 @pytest.fixture(scope="module")
-def trios(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Trio]]:
+def every(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Views]]:
     with ExitStack() as stack:
-        found: dict[str, Trio] = {}
+        found: dict[str, Views] = {}
         for dialect in DIALECTS:
-            secrets = (hidden_secrets(1), [*hidden_secrets(2), *range(500)], [])
-            opened = [
-                open_rows(
-                    make_rows(
-                        tmp_path_factory.mktemp(dialect), dialect, each, hidden_note=f"bad{place}"
-                    )
+            secrets: tuple[list[int], ...] = (
+                hidden_secrets(1),
+                [*hidden_secrets(2), *range(500)],
+                [],
+            )
+            places = [
+                make_rows(
+                    tmp_path_factory.mktemp(dialect), dialect, each, hidden_note=f"bad{place}"
                 )
                 for place, each in enumerate(secrets)
             ]
-            seen = [stack.enter_context(database).bound(NORTH) for database in opened]
-            found[dialect] = Trio(*seen)
+            opened = [open_rows(place) for place in places]
+            one, other, none = (stack.enter_context(database).bound(NORTH) for database in opened)
+            costly = stack.enter_context(open_rows(places[0], COSTLY)).bound(NORTH)
+            found[dialect] = Views(one, other, none, costly)
         yield found
 
 
 @pytest.fixture
-def trio(dialect: str, trios: dict[str, Trio]) -> Trio:
-    return trios[dialect]
+def views(dialect: str, every: dict[str, Views]) -> Views:
+    return every[dialect]
 
 
 ERRORS = {
@@ -85,7 +92,7 @@ HEAVY = {
         "(WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r WHERE n < 400000) SELECT"
         " count(*) FROM r)"
     ),
-    "duckdb": "(SELECT count(*) FROM range(3000) a, range(3000) b WHERE a.range * b.range % 7 = 3)",
+    "duckdb": "levenshtein(repeat(note || 'ab', 1500), repeat('ba' || note, 1500))",
     "postgres": "(SELECT count(*) FROM generate_series(1, 600000) g WHERE g % 7 = 3)",
 }
 GUESSES = [
@@ -94,6 +101,8 @@ GUESSES = [
     "SELECT id FROM orders WHERE secret > {0} - 1 AND secret < {0} + 1",
     "SELECT count(*) FROM orders WHERE 1 / (secret - {0}) >= 0",
     "SELECT count(*) FROM orders WHERE {error} IS NOT NULL",
+    "SELECT count(*) FROM orders WHERE {error} IS NOT NULL AND secret > 0",
+    "SELECT count(*) FROM (SELECT {0} AS secret) AS k NATURAL JOIN orders WHERE {error} IS NULL",
     "SELECT count(*) FROM orders o JOIN items i ON {error} IS NOT NULL",
     "SELECT count(*) FROM items i LEFT JOIN orders o ON o.secret = {0} AND i.id = 1 WHERE o.id > 0",
     "SELECT max(CASE WHEN secret = {0} THEN total ELSE -1 END) FROM orders",
@@ -154,7 +163,7 @@ def questions(dialect: str, secrets: Sequence[int], wrong: Sequence[int]) -> lis
 
 
 def test_a_solver_learns_none_of_twenty_hidden_rows_in_200_queries(
-    trio: Trio, dialect: str
+    views: Views, dialect: str
 ) -> None:
     secrets = hidden_secrets(1)
     rng = random.Random(7)
@@ -164,21 +173,21 @@ def test_a_solver_learns_none_of_twenty_hidden_rows_in_200_queries(
     for number, (right, other) in enumerate(questions(dialect, secrets, wrong)):
         asked += 1
         row = number % HIDDEN
-        one = answered(trio.one, right).replace(str(secrets[row]), "GUESS")
-        two = answered(trio.one, other).replace(str(wrong[row]), "GUESS")
+        one = answered(views.costly, right).replace(str(secrets[row]), "GUESS")
+        two = answered(views.costly, other).replace(str(wrong[row]), "GUESS")
         if one != two:
             learned.add(row)
     assert asked == QUERIES
     assert learned == set()
 
 
-def test_the_same_solver_learns_visible_rows(trio: Trio, dialect: str) -> None:
+def test_the_same_solver_learns_visible_rows(views: Views, dialect: str) -> None:
     """The questions do tell: where the filter lets a row through, most of them tell it."""
     telling = [
         form
         for form in GUESSES
-        if answered(trio.one, filled(form, dialect, 17)).replace("17", "GUESS")
-        != answered(trio.one, filled(form, dialect, 99)).replace("99", "GUESS")
+        if answered(views.one, filled(form, dialect, 17)).replace("17", "GUESS")
+        != answered(views.one, filled(form, dialect, 99)).replace("99", "GUESS")
     ]
     assert len(telling) >= len(GUESSES) - 4
 
@@ -194,8 +203,8 @@ MORE = [
     "SELECT count(*) FROM orders a, orders b, orders c WHERE a.id > 0",
     "SELECT count(*) FROM orders a LEFT JOIN orders b ON a.secret = b.secret + 1",
     "SELECT i.id, o.id FROM items i LEFT JOIN orders o ON i.order_id = o.id ORDER BY 1",
-    "SELECT region, count(*) FROM orders GROUP BY region",
-    "SELECT r.region, count(o.id) FROM regions r LEFT JOIN orders o USING (region) GROUP BY 1",
+    "SELECT region, count(*) FROM orders GROUP BY region ORDER BY 1",
+    "SELECT r.region, count(o.id) FROM regions r LEFT JOIN orders o USING (region) GROUP BY 1 ORDER BY 1",
     "SELECT * FROM all_orders",
     "SELECT * FROM large_orders",
     "SELECT nothing FROM orders",
@@ -212,12 +221,12 @@ MORE = [
 
 
 @pytest.mark.parametrize("sql", MORE)
-def test_whatever_is_hidden_all_is_seen_alike(trio: Trio, sql: str) -> None:
-    one, other, none = (seen(database, sql) for database in trio.each)
-    assert one == other == none
+def test_whatever_is_hidden_all_is_seen_alike(views: Views, sql: str) -> None:
+    one, *others = (seen(database, sql) for database in views.each)
+    assert others == [one, one, one]
 
 
-def test_facts_about_the_schema_are_of_visible_rows(trio: Trio) -> None:
+def test_facts_about_the_schema_are_of_visible_rows(views: Views) -> None:
     def facts(database: Database) -> str:
         parts = [
             list_tables(database),
@@ -233,25 +242,25 @@ def test_facts_about_the_schema_are_of_visible_rows(trio: Trio) -> None:
         ]
         return dumps(parts)
 
-    one, other, none = (facts(database) for database in trio.each)
-    assert one == other == none
+    one, *others = (facts(database) for database in views.each)
+    assert others == [one, one, one]
     assert '"rows":30' in one
     assert "30 rows" in one
     assert "bad" not in one.replace('"bad0"', "")
 
 
-def test_checks_of_a_query_count_visible_rows(trio: Trio) -> None:
+def test_checks_of_a_query_count_visible_rows(views: Views) -> None:
     sql = "SELECT sum(o.total) FROM orders o JOIN items i ON i.order_id = o.id"
 
     def told(database: Database) -> tuple[object, ...]:
         report = check_query(database, sql, "What is the total of all orders?")
         return report.findings, report.ok, report.not_checked
 
-    one, other, none = (told(database) for database in trio.each)
-    assert one == other == none
+    one, *others = (told(database) for database in views.each)
+    assert others == [one, one, one]
 
 
-def test_the_time_of_a_query_does_not_tell_a_hidden_row(trio: Trio, dialect: str) -> None:
+def test_the_time_of_a_query_does_not_tell_a_hidden_row(views: Views, dialect: str) -> None:
     secret = hidden_secrets(1)[3]
     form = "SELECT count(*) FROM orders WHERE CASE WHEN secret = {} THEN " + HEAVY[dialect]
     form += " > {} ELSE 1 = 1 END"
@@ -261,7 +270,7 @@ def test_the_time_of_a_query_does_not_tell_a_hidden_row(trio: Trio, dialect: str
         for turn in range(3):
             sql = form.format(guess, turn)  # another text each time: nothing is cached
             started = time.perf_counter()
-            trio.one.run(sql)
+            views.costly.run(sql)
             times.append(time.perf_counter() - started)
         return median(times)
 
@@ -271,8 +280,8 @@ def test_the_time_of_a_query_does_not_tell_a_hidden_row(trio: Trio, dialect: str
     assert abs(hidden - absent) < 0.5 * abs(visible - absent) or visible < absent + 0.01
 
 
-def test_the_plan_of_a_filtered_table_is_made_of_visible_counts(trio: Trio) -> None:
-    plan = trio.one.check_sql("SELECT count(*) FROM orders a, orders b")
+def test_the_plan_of_a_filtered_table_is_made_of_visible_counts(views: Views) -> None:
+    plan = views.one.check_sql("SELECT count(*) FROM orders a, orders b")
     assert [(scan.table, scan.rows) for scan in plan.scans] == [("orders", 30.0)]
     assert plan.pairs == 900.0
     assert plan.cost is None

@@ -51,7 +51,7 @@ def column_of(node: exp.Column, table: Table, dialect: str) -> Column:
     known = table.bare_name if dialect_of(dialect).exact_names else fold(table.bare_name)
     if node.args.get("db") is not None or (owner is not None and name_key(owner, dialect) != known):
         raise RefusedError(
-            "rows", f"it reads another table: {node.sql()}", "write the column's name alone"
+            "rows", f"it reads another table, {node.table!r}", "write the column's name alone"
         )
     name = written_name(node.this, dialect)
     exact = dialect_of(dialect).exact_names
