@@ -152,7 +152,7 @@ KEYS = {
         "name words system has_data tool_tokens model own_model limit encoding pin_tools rounds"
         " apart"
     ),
-    "Schema": "hash budget card shown tables note",
+    "Schema": "hash budget card shown tables note rows",
     "Learned": "ratio samples limit recent",
     "Approval": "asked decided passed_over",
     "ArchiveCount": "count",

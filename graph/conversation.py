@@ -50,6 +50,7 @@ from longtable.graph.thread_state import (
 )
 from longtable.graph.transcripts import find_thread, fork_thread, load_thread, spent_in
 from longtable.graph.view_messages import ViewMessages
+from longtable.graph.wiring.row_sources import reading_for
 from longtable.knowledge.entries import VerifiedQuery
 from longtable.memory.counting.prices import Price, price_rows
 from longtable.memory.counting.usage import Spent, added
@@ -370,9 +371,10 @@ class Conversation:
         """
         state = self._runner.state()
         self._runner.values(state)
-        return past_turns(
-            self._threads, self.thread_id, state, start=start, limit=limit, results=self.results
-        )
+        with reading_for(self.graph, self.context.owner):
+            return past_turns(
+                self._threads, self.thread_id, state, start=start, limit=limit, results=self.results
+            )
 
     def view(self, voice: str | None = None) -> ViewMessages:
         """Return exactly the messages that the next model call would send if it were made now. A
@@ -567,7 +569,8 @@ class Conversation:
         pandas DataFrame.
 
         Raises `UnknownResultError` if there is no such result. Raises `ResultGoneError`, which has
-        the SQL of the result, if its rows were deleted.
+        the SQL of the result, if its rows were deleted, and `OtherRowsError` if they were read
+        under row parameters that do not hold now.
         """
         self._runner.values()
         if self.results is None:
@@ -582,7 +585,8 @@ class Conversation:
         }
         if form not in whole:
             raise ConfigError(f"a result is returned as {', '.join(whole)}, found {form!r}")
-        return whole[form](self.thread_id, handle)
+        with reading_for(self.graph, self.context.owner):
+            return whole[form](self.thread_id, handle)
 
     @overload
     def aresult(
@@ -654,12 +658,13 @@ class Conversation:
         results.
         """
         whole, _ = load_thread(self._threads, self.thread_id, self.context.owner)
-        return export_as(
-            whole,
-            form,
-            language=self.context.language,
-            draw=chart_drawer(self.results, self.thread_id),
-        )
+        with reading_for(self.graph, self.context.owner):
+            return export_as(
+                whole,
+                form,
+                language=self.context.language,
+                draw=chart_drawer(self.results, self.thread_id),
+            )
 
     def usage(self, prices: Mapping[str, Price] | None = None) -> list[Spent]:
         """Return the tokens that the thread's model calls took, by day, model, purpose and voice.

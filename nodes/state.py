@@ -197,6 +197,8 @@ class Schema(TypedDict, total=False):
     tables: int
     note: str
     """A line that tells the model of a change of the schema in this thread."""
+    rows: str
+    """The key of the row parameters under which the rows on the card were counted."""
 
 
 class SchemaChange(TypedDict):

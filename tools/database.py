@@ -207,6 +207,11 @@ class Database:
         """
         return self._access or current_access()
 
+    @property
+    def is_bound(self) -> bool:
+        """Return whether this database was made by `bound`."""
+        return self._access is not None
+
     def _rows(self) -> RowParameters:
         """Return the row parameters that hold here; empty if the policy has no row filters, or if
         there is nobody whose rows could be read. Raises `RowParameterError` if they cannot be read.

@@ -70,6 +70,7 @@ class ThreadResults:
             sql=result.sql,
             masked=result.masked,
             voice=self.voice if self.private else "",
+            rows_key=result.rows_key,
         )
 
 

@@ -129,9 +129,17 @@ def rows_key(filters: Mapping[str, str], parameters: RowParameters) -> str:
 
 
 class RowSource:
-    """Where the row parameters of each owner come from. `filters` are those of the policy."""
+    """Where the row parameters of each owner come from. `filters` are those of the policy. If
+    `fixed` is given, it is everybody's access, and `read` is not asked.
+    """
 
-    def __init__(self, read: ReadParameters, filters: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        read: ReadParameters,
+        filters: Mapping[str, str],
+        *,
+        fixed: RowAccess | None = None,
+    ) -> None:
         if not callable(read):
             raise ConfigError(
                 "row_parameters must be a function that returns the row parameters of an owner,"
@@ -139,10 +147,34 @@ class RowSource:
             )
         self._read = read
         self._filters = filters
+        self._fixed = fixed
 
     def access(self, owner: str | None) -> RowAccess:
         """Return the access of an owner. Nothing is read before it is needed."""
+        if self._fixed is not None:
+            return self._fixed
         return RowAccess(lambda: self._read(owner), self._filters)
+
+
+class RunRows:
+    """The accesses of one run of a graph, so that parameters are read once in it. It is made by the
+    process that runs the graph, and never comes from a client.
+
+    `trusts_context`: whether the program itself named the owner. A client's claim is not trusted.
+    """
+
+    def __init__(self, *, trusts_context: bool) -> None:
+        self.trusts_context = trusts_context
+        self._lock = threading.Lock()
+        self._accesses: dict[tuple[int, str | None], tuple[RowSource, RowAccess]] = {}
+
+    def access(self, source: RowSource, owner: str | None) -> RowAccess:
+        """Return the access of an owner; the same one whenever it is asked for."""
+        with self._lock:
+            key = (id(source), owner)
+            if key not in self._accesses:
+                self._accesses[key] = source, source.access(owner)
+            return self._accesses[key][1]
 
 
 _CURRENT: ContextVar[RowAccess | None] = ContextVar("longtable_row_access", default=None)
@@ -151,6 +183,12 @@ _CURRENT: ContextVar[RowAccess | None] = ContextVar("longtable_row_access", defa
 def current_access() -> RowAccess | None:
     """Return the access that holds here, None if there is none."""
     return _CURRENT.get()
+
+
+def current_key() -> str:
+    """Return the key of the rows that may be read here, "" if there is no access."""
+    access = current_access()
+    return access.key if access is not None else ""
 
 
 @contextmanager

@@ -32,6 +32,7 @@ from longtable.graph.wiring.build_options import (
 )
 from longtable.graph.wiring.call_setup import ConfigSource
 from longtable.graph.wiring.editing import Editable
+from longtable.graph.wiring.row_sources import row_source
 from longtable.graph.wiring.step import Counting, Node, Step
 from longtable.memory.compaction.compaction import Strategy
 from longtable.memory.compaction.rolling import Rolling
@@ -68,6 +69,7 @@ from longtable.tools.charts.chart_tool import chart_tool
 from longtable.tools.database import Database
 from longtable.tools.fetch import fetch_tool
 from longtable.tools.memory_tools import recall_tool
+from longtable.tools.row_access import ReadParameters, RowSource
 from longtable.tools.sql.verdict import CostThresholds
 from longtable.tools.toolset import database_tools
 
@@ -112,6 +114,7 @@ def build_graph(
     hooks: Sequence[Hook] = (),
     limits: Limits | None = None,
     operator: Context | None = None,
+    row_parameters: ReadParameters | None = None,
     clock: Callable[[], datetime] = _now,
     **old: Never,
 ) -> ConversationGraph:
@@ -144,6 +147,11 @@ def build_graph(
         operator: Settings that the context of a run cannot loosen (`Context.within`), for servers
             whose clients send the context. So that a `Conversation` shows the same views as such
             a run, give it `context.within(operator)`.
+        row_parameters: Function that returns, for the owner of a run, the values of the parameters
+            in the database's row filters (`TablePolicy.row_filters`). It is asked once a turn. A
+            server passes the user whom it authenticated, never a name that a client's context or a
+            model gives; without such a user the owner is None. A query that needs a parameter which
+            is missing is refused.
         clock: Returns the current time.
         old: Arguments of earlier versions. Each raises `ConfigError` with its replacement.
     """
@@ -173,7 +181,8 @@ def build_graph(
         limits=limits,
         clock=clock,
     )
-    return _wired(operator or Context(), _nodes(parts), parts.offer)
+    rows = row_source(database, row_parameters)
+    return _wired(operator or Context(), _nodes(parts), parts.offer, rows)
 
 
 def _knowledge_provider(
@@ -354,11 +363,14 @@ def _known_strategies(
     return known
 
 
-def _wired(operator: Context, nodes: Mapping[str, _Wiring], offer: ToolOffer) -> ConversationGraph:
+def _wired(
+    operator: Context, nodes: Mapping[str, _Wiring], offer: ToolOffer, rows: RowSource | None
+) -> ConversationGraph:
     graph = _Builder(State, context_schema=Context, input_schema=Input)
     graph.offer = offer
+    graph.rows = rows
     for name, wiring in nodes.items():
-        graph.add_node(name, Step(name, wiring.node, operator, wiring.counting))
+        graph.add_node(name, Step(name, wiring.node, operator, wiring.counting, rows))
     graph.add_edge(START, "ingest")
     graph.add_conditional_edges("ingest", after_ingest)
     graph.add_conditional_edges("estimate", after_estimate)
@@ -375,6 +387,8 @@ class _Builder(StateGraph[State, Context, Input, State]):
     """A graph builder. In the compiled graph, a person may edit threads."""
 
     offer: ToolOffer | None = None
+    rows: RowSource | None = None
+    """Whose rows each owner may read, None if the database has no row filters."""
 
     def compile(
         self, *args: Any, **kwargs: Any

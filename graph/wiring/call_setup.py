@@ -303,8 +303,9 @@ def schema_config(
 
     try:
         catalog = database.refresh()
+        rows = database.rows_key()
         same = before is not None and before["hash"] == catalog.hash
-        if same and before is not None and before["budget"] == budget:
+        if same and before is not None and _is_as_before(before, budget, rows):
             return before, None
         change = None if same or before is None else changes(before, catalog, messages)
         note = (
@@ -324,7 +325,13 @@ def schema_config(
         "shown": hashes,
         "card": card.text,
     }
+    if rows:
+        schema["rows"] = rows
     return ({**schema, "note": note} if note else schema), change.as_mark() if change else None
+
+
+def _is_as_before(before: Schema, budget: int, rows: str) -> bool:
+    return before["budget"] == budget and before.get("rows", "") == rows
 
 
 def changes(before: Schema, catalog: Catalog, messages: Sequence[BaseMessage]) -> Change:

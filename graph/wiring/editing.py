@@ -1,6 +1,6 @@
 """Edits of a thread by a person, as in Studio: they either take effect or are refused."""
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from functools import partial
 from itertools import chain
@@ -64,14 +64,14 @@ class Editable(CompiledStateGraph[State, Context, Input, State]):
         return {**schema, "properties": properties}
 
     def stream(self, *args: Any, **kwargs: Any) -> Any:
-        sent, named = run_arguments(args, kwargs, stateless=self.checkpointer is None)
+        sent, named = self._run_arguments(args, kwargs)
         if self._takes_out(sent, named):
             state = self.get_state(named["config"])
             sent = _with_tally_of_rest(sent, values_of(state))
         return super().stream(sent, **named)
 
     def astream(self, *args: Any, **kwargs: Any) -> Any:
-        sent, named = run_arguments(args, kwargs, stateless=self.checkpointer is None)
+        sent, named = self._run_arguments(args, kwargs)
         if self._takes_out(sent, named):
             return self._astream_of_rest(sent, named)
         return super().astream(sent, **named)
@@ -85,6 +85,13 @@ class Editable(CompiledStateGraph[State, Context, Input, State]):
         async with aclosing(stream) as parts:
             async for part in parts:
                 yield part
+
+    def _run_arguments(
+        self, args: Sequence[Any], kwargs: Mapping[str, Any]
+    ) -> tuple[Any, dict[str, Any]]:
+        filters_rows = getattr(self.builder, "rows", None) is not None
+        stateless = self.checkpointer is None
+        return run_arguments(args, kwargs, stateless=stateless, filters_rows=filters_rows)
 
     def _takes_out(self, sent: object, named: Mapping[str, Any]) -> bool:
         """Return whether the input of this run removes messages from a stored thread."""

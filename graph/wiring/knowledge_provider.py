@@ -174,7 +174,7 @@ class KnowledgeProvider:
         reason = ""
         for source in sources:
             try:
-                database.check_sql(f"SELECT {bare} FROM {source}")
+                database.check_names(f"SELECT {bare} FROM {source}")
             except DatabaseError as error:
                 if error.problem == "unknown_name":
                     reason = str(error)
@@ -186,7 +186,7 @@ class KnowledgeProvider:
         advice = ""
         try:
             advice = cast_advice(query.sql, database.dialect)
-            database.check_sql(with_nulls(query.sql, database.dialect))
+            database.check_names(with_nulls(query.sql, database.dialect))
         except RefusedError as error:
             fault = error.reason
         except LongtableError as error:

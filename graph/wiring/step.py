@@ -17,7 +17,7 @@ from longtable.base.concurrency import ASYNC, SYNC, Execution, complete, in_thre
 from longtable.base.context import Context, requester
 from longtable.base.errors import ConfigError
 from longtable.memory.summary.summary_text import language_of
-from longtable.nodes.arriving.incoming import EACH_STORED, SENT, STATELESS
+from longtable.nodes.arriving.incoming import EACH_STORED, ROWS, SENT, STATELESS, run_settings
 from longtable.nodes.closing.failures import note_failure, reporting
 from longtable.nodes.closing.spending import ENDINGS, keep_spending
 from longtable.nodes.prepare import Prepare
@@ -25,6 +25,7 @@ from longtable.nodes.reducers import read_messages
 from longtable.nodes.state import Now, State, Update, with_tally
 from longtable.nodes.team.turn_order import speaking
 from longtable.nodes.telemetry import run_fields, span
+from longtable.tools.row_access import RowAccess, RowSource, RunRows, reading_as
 
 Supersteps = Sequence[Sequence[StateUpdate]]
 
@@ -36,15 +37,22 @@ OF_LANGGRAPH = {"thread_id", "checkpoint_id", "checkpoint_ns", "run_id", "assist
 
 
 def run_arguments(
-    args: Sequence[Any], kwargs: Mapping[str, Any], *, stateless: bool
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    *,
+    stateless: bool,
+    filters_rows: bool = False,
 ) -> tuple[Any, dict[str, Any]]:
     """Return the arguments of a run. The context, which servers send as a dict, becomes a
-    `Context`, and the newest message is added to the config.
+    `Context`, and the newest message is added to the config. If the graph's database has row
+    filters, what keeps the row parameters of this run is added, too.
 
     Errors in the context are written in the language of the newest message.
     """
     named = {**dict(zip(("input", "config"), args, strict=False)), **kwargs}
     context = named.get("context")
+    # A mapping is what a client of a server sent: the owner in it is a claim.
+    rows = RunRows(trusts_context=not isinstance(context, Mapping))
     if isinstance(context, Mapping):
         try:
             named["context"] = Context(**context)
@@ -52,6 +60,8 @@ def run_arguments(
             error.language = _language_of(named.get("input"), context.get("language"))
             raise
     marks: dict[str, Any] = {STATELESS: True} if stateless else {}
+    if filters_rows:
+        marks[ROWS] = rows
     if named.get("durability") == "sync":
         marks[EACH_STORED] = True
     newest = next(iter(as_sent(named.get("input"))[::-1]), None)
@@ -100,8 +110,14 @@ class Step(Runnable[State, Update]):
     """
 
     def __init__(
-        self, name: str, node: Node, operator: Context, counting: "Counting | None"
+        self,
+        name: str,
+        node: Node,
+        operator: Context,
+        counting: "Counting | None",
+        rows: RowSource | None = None,
     ) -> None:
+        self.rows = rows
         self.name = name
         self.node = node
         self.operator = operator
@@ -130,10 +146,12 @@ class Step(Runnable[State, Update]):
     async def _run(
         self, state: State, how: Execution, runtime: Runtime[Context] | None = None
     ) -> Update:
-        begun = Now.of(state, _within(self.operator, runtime or get_runtime(Context)))
+        given = runtime or get_runtime(Context)
+        begun = Now.of(state, _within(self.operator, given))
         now = speaking(begun)
         fields = run_fields(now.turn, now.thread_id)
-        with reporting(now), span("node", str(self.name), fields):
+        access = self._access(given)
+        with reading_as(access), reporting(now), span("node", str(self.name), fields):
             try:
                 made = await self.node(now, how) if self.waits else self.node(now)
             except Exception as error:
@@ -147,6 +165,25 @@ class Step(Runnable[State, Update]):
                 counted = partial(self.counting.done, now, update)
                 update = await how.call(counted) if self.waits else counted()
             return with_tally(state, update)
+
+    def _access(self, runtime: Runtime[Context]) -> RowAccess | None:
+        """Return the rows that the node may read: those of the owner whom the operator's side
+        named.
+        """
+        if self.rows is None:
+            return None
+        run = run_settings().get(ROWS)
+        run = run if isinstance(run, RunRows) else RunRows(trusts_context=False)
+        trusted = run.trusts_context and runtime.server_info is None
+        claimed = runtime.context.owner if runtime.context and trusted else None
+        owner = _sender(runtime) if runtime.server_info else claimed
+        return run.access(self.rows, owner if owner is not None else self.operator.owner)
+
+
+def _sender(runtime: Runtime[Context]) -> str | None:
+    """Return whom a server authenticated, None if it authenticated nobody."""
+    user = runtime.server_info.user if runtime.server_info else None
+    return requester(user, None)
 
 
 def _within(operator: Context, runtime: Runtime[Context]) -> Runtime[Context]:

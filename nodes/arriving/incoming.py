@@ -57,6 +57,10 @@ EACH_STORED = "__longtable_each_stored"
 """
 
 
+ROWS = "__longtable_rows"
+"""Key in a run's settings: the row parameters of this run, a `RunRows`. Whatever a client sends
+under this name is replaced.
+"""
 STATELESS = "__longtable_stateless"
 """Key of a run's config. It is true if no checkpointer keeps the thread."""
 

@@ -32,12 +32,15 @@ from longtable.base.errors import (
     ConfigError,
     DatabaseError,
     MissingExtraError,
+    OtherRowsError,
     PersistenceError,
     ResultTooLargeError,
+    UnknownTableError,
 )
 from longtable.tools.catalog import Catalog, Column, Table
 from longtable.tools.database import Isolation, QueryLimits, QueryResult
 from longtable.tools.results.parquet import column_names, path_literal, read_parquet, write_parquet
+from longtable.tools.row_access import current_key
 from longtable.tools.workers.pool import Workers
 from longtable.tools.workers.runner import Cancel, Runner
 from longtable.tools.workers.worker_requests import OVER_HANDLES
@@ -55,6 +58,7 @@ PAGE_ROWS = 20
 MOST_PAGE_ROWS = 1_000
 _ABSENT = (FileNotFoundError, NotADirectoryError)
 _HANDLE = re.compile(r"r[1-9][0-9]{0,8}")
+_HANDLES_IN_SQL = re.compile(r"\br[1-9][0-9]{0,8}\b")
 
 
 class UnknownResultError(DatabaseError):
@@ -99,6 +103,10 @@ class ResultMeta:
     """Indexes of the columns whose values models must not see."""
     voice: str = ""
     """The only voice (member of a team) that may read the result, "" if all may read it."""
+    rows_key: str = ""
+    """The key of the row filters and row parameters under which the rows were read, "" if no row
+    filter left any out. The result can be read under the same ones only.
+    """
 
 
 def now_in_utc() -> datetime:
@@ -176,11 +184,13 @@ class ResultStore:
         sql: str,
         masked: Iterable[int] = (),
         voice: str = "",
+        rows_key: str = "",
     ) -> str:
         """Store a result and return its handle. If a quota is exceeded, the least recently used
         data is deleted.
 
-        `voice` is the only voice of a team that may read the result, "" for all. Raises
+        `voice` is the only voice of a team that may read the result, "" for all. `rows_key` is that
+        of the `QueryResult`. Raises
         `ResultTooLargeError` if this result alone exceeds a quota, `PersistenceError` if it cannot
         be written.
         """
@@ -206,6 +216,7 @@ class ResultStore:
                 "created": now.isoformat(),
                 "masked": sorted(masked),
                 **({"voice": voice} if voice else {}),
+                **({"rows_key": rows_key} if rows_key else {}),
             }
             handle = self._settle(draft, home, meta)
         except (OSError, duckdb.Error) as error:
@@ -221,20 +232,22 @@ class ResultStore:
         """Return the metadata of a result, also if its rows were deleted. `voice` is the voice that
         asks, as in `handles`.
 
-        Raises `UnknownResultError` if there is no such result, or if this voice may not read it.
+        Raises `UnknownResultError` if there is no such result, or if this voice may not read it,
+        and `OtherRowsError` if it was read under other row parameters.
         """
         name = handle.strip().lower()
         if _HANDLE.fullmatch(name):
             with suppress(*_ABSENT):
                 meta = _read_meta(name, self._home(thread_id) / name / META)
                 if _may_read(voice, meta):
+                    _check_rows(meta)
                     return meta
         known = [meta.handle for meta in self.handles(thread_id, voice=voice)]
         raise UnknownResultError(handle, known=known)
 
     def handles(self, thread_id: str, *, voice: str | None = None) -> list[ResultMeta]:
         """Return every result that a thread ever had, oldest first. Results whose rows were deleted
-        are included.
+        are included; those that were read under other row parameters are not.
 
         If `voice` is the name of a voice of a team, only the results that it may read are returned.
         "" stands for a model without a team. None returns all results, for the person.
@@ -243,7 +256,7 @@ class ResultStore:
         for number in sorted(_numbers(self._home(thread_id))):
             with suppress(*_ABSENT):  # the thread is being deleted
                 metas.append(_read_meta(f"r{number}", self._home(thread_id) / f"r{number}" / META))
-        return [meta for meta in metas if _may_read(voice, meta)]
+        return [meta for meta in metas if _may_read(voice, meta) and _has_same_rows(meta)]
 
     def is_gone(self, thread_id: str, handle: str) -> bool:
         """Return whether the rows of a result were deleted."""
@@ -283,7 +296,15 @@ class ResultStore:
         meta = self.meta(thread_id, handle)
         rows = list(chain.from_iterable(self.batches(thread_id, handle)))
         return QueryResult(
-            meta.sql, meta.columns, meta.types, rows, meta.row_count, 0, frozenset(meta.masked)
+            meta.sql,
+            meta.columns,
+            meta.types,
+            rows,
+            meta.row_count,
+            0,
+            frozenset(meta.masked),
+            reads_some_rows=bool(meta.rows_key),
+            rows_key=meta.rows_key,
         )
 
     def arrow(self, thread_id: str, handle: str) -> "pyarrow.Table":
@@ -336,13 +357,19 @@ class ResultStore:
         """Run one SELECT whose tables are a thread's handles, behind both walls. `voice` is the
         voice that asks, as in `handles`.
 
-        Raises the errors of `Database.run`, and `ResultGoneError` if the rows of a handle were
-        deleted.
+        Raises the errors of `Database.run`, `ResultGoneError` if the rows of a handle were deleted,
+        and `OtherRowsError` if they were read under other row parameters.
         """
         metas = self.handles(thread_id, voice=voice)
         limits = limits or QueryLimits()
         files = {meta.handle: str(self._home(thread_id) / meta.handle / DATA) for meta in metas}
-        answer = self._answer(sql, catalog_of(metas), files, limits, cancel)
+        try:
+            answer = self._answer(sql, catalog_of(metas), files, limits, cancel)
+        except UnknownTableError:
+            for handle in dict.fromkeys(_HANDLES_IN_SQL.findall(sql.lower())):
+                with suppress(UnknownResultError):
+                    self.meta(thread_id, handle, voice=voice)  # raises OtherRowsError
+            raise
         if isinstance(answer, str):
             raise ResultGoneError(answer, sql=self.meta(thread_id, answer).sql)
         for handle in answer.tables:
@@ -457,6 +484,15 @@ class ResultStore:
 
 def _may_read(voice: str | None, meta: ResultMeta) -> bool:
     return voice is None or meta.voice in ("", voice)
+
+
+def _has_same_rows(meta: ResultMeta) -> bool:
+    return meta.rows_key in ("", current_key())
+
+
+def _check_rows(meta: ResultMeta) -> None:
+    if not _has_same_rows(meta):
+        raise OtherRowsError(meta.handle)
 
 
 def _read_meta(handle: str, path: Path) -> ResultMeta:

@@ -217,6 +217,8 @@ class _Names:
             marks.append(self._sources[match[0]])
             return f"${len(marks)}" if dialect_of(dialect).numbered_marks else "?"
 
+        if not self._sources:
+            return text, ()
         known = "|".join(map(re.escape, sorted(self._sources, key=len, reverse=True)))
         return re.sub(rf"\b(?:{known})\b", mark, text), tuple(marks)
 

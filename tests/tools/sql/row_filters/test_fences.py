@@ -169,6 +169,17 @@ def test_a_view_with_a_filter_of_its_own_is_read_under_it(
             north.run("SELECT count(*) FROM large_orders")
 
 
+def test_a_filter_may_have_no_parameter(
+    dialect: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    place = make_rows(tmp_path_factory.mktemp("fixed"), dialect)
+    with open_rows(place, TablePolicy(row_filters={"orders": "total < 10"})) as database:
+        assert scalar(database, "SELECT count(*) FROM orders") == 14
+        mark = "$1::int" if RECORDS[dialect].numbered_marks else "?"
+        own = f'SELECT count(*) FROM "orders" WHERE "total" > {mark}'
+        assert database.read(own, [4], seconds=5) == [(7,)]
+
+
 def test_a_filter_may_read_a_denied_and_a_masked_column(
     dialect: str, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
