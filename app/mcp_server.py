@@ -24,6 +24,7 @@ from longtable.base.errors import ConfigError, LongtableError, QueryRefusedError
 from longtable.base.events import ChartShown, QueryFinished
 from longtable.graph.conversation import Conversation
 from longtable.graph.running.answers import answer_of
+from longtable.graph.wiring.row_sources import reading_for
 from longtable.tools.cells import Json, dumps, json_value, preview_rows
 from longtable.tools.charts.chart_tool import masked_chart_of
 from longtable.tools.previews import shown_types
@@ -158,7 +159,8 @@ def _add_database_tools(
 
     async def called(name: str, **arguments: Any) -> str:
         async with errors_for_clients():
-            return str(await tools[name].ainvoke(arguments))
+            with reading_for(talks[-1].graph, talks[-1].context.owner):
+                return str(await tools[name].ainvoke(arguments))
 
     @server.tool(
         title="List tables", annotations=READS, description=tools["list_tables"].description
@@ -183,9 +185,10 @@ def _add_database_tools(
     )
     async def run_sql(sql: str, rows: Rows = 20, offset: Offset = 0) -> str:
         async with errors_for_clients():
-            if talks[-1].context.approve_sql != "never":
-                await cancellable(refuse_costly, database=database, sql=sql)
-            result = await cancellable(database.run, sql=sql)
+            with reading_for(talks[-1].graph, talks[-1].context.owner):
+                if talks[-1].context.approve_sql != "never":
+                    await cancellable(refuse_costly, database=database, sql=sql)
+                result = await cancellable(database.run, sql=sql)
         page = preview_rows(result.shown(result.rows[offset : offset + rows]))
         shape = {
             "row_count": result.row_count,

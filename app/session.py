@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from longtable.app.demo import OnStep, demo_path, ensure_demo
 from longtable.app.models import model_label, opened_model, summarizer_named
+from longtable.app.settings.row_settings import row_function
 from longtable.app.settings.run_settings import (
     Settings,
     archive_folder,
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
     from longtable.knowledge.folder import KnowledgeFolder
     from longtable.store.persistence import Persistence
     from longtable.store.records.archive_files import ArchiveFiles
-    from longtable.tools.database import Database
+    from longtable.tools.database import Database, QueryResult
     from longtable.tools.results.result_store import ResultStore
 
 
@@ -68,6 +69,19 @@ class Session:
     def thread_id(self) -> str:
         """Return the id of the conversation's thread."""
         return self.conversation.thread_id
+
+    def reading(self) -> contextlib.AbstractContextManager[None]:
+        """Bind queries and stored results within the block to the rows of the conversation's
+        owner.
+        """
+        from longtable.graph.wiring.row_sources import reading_for
+
+        return reading_for(self.conversation.graph, self.conversation.context.owner)
+
+    def run(self, sql: str) -> "QueryResult":
+        """Run one SELECT as the conversation's owner. Raises the errors of `Database.run`."""
+        with self.reading():
+            return self.database.run(sql)
 
 
 @asynccontextmanager
@@ -101,7 +115,13 @@ async def open_session(settings: Settings, progress: Progress) -> AsyncIterator[
         # Results are plain files: an encrypted store has none beside it.
         lasting = None if opening.key else results_folder(store)
         results = open_results(lasting or Path(stack.enter_context(tempfile.TemporaryDirectory())))
-        built = build_graph(database=database, results=results, hooks=hooks, **arguments)
+        built = build_graph(
+            database=database,
+            results=results,
+            hooks=hooks,
+            row_parameters=row_function(settings),
+            **arguments,
+        )
         graph = built.compile(checkpointer=persistence.checkpointer, store=persistence.store)
         with _demo_hint(settings):
             # A wrong file, and a name in the policy that it lacks, are told now, not in the first
@@ -162,6 +182,7 @@ def open_with_settings(database: str | None = None, **options: Any) -> "Conversa
             thread=settings.thread,
             context=context,
             hooks=hooks,
+            row_parameters=row_function(settings),
             **arguments,
         )
         conversation.on_close.push(stack.pop_all())

@@ -25,6 +25,7 @@ from longtable.app.session import (
     server_knowledge,
     server_results,
 )
+from longtable.app.settings.row_settings import row_function
 from longtable.app.settings.run_settings import cache_folder, running_settings
 from longtable.graph.wiring.build import build_graph
 from longtable.graph.wiring.build_options import Footer, Hook
@@ -52,6 +53,7 @@ _built = build_graph(
     results=server_results(),
     hooks=_hooks,
     operator=_settings.context(),
+    row_parameters=row_function(_settings),
     **graph_arguments(_settings),
 )
 

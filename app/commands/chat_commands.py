@@ -339,7 +339,7 @@ class Commands:
             return
         if not YES.fullmatch(words):
             self.chat.correction = ""
-            result = self._wait(asyncio.to_thread(self.session.database.run, words))
+            result = self._wait(asyncio.to_thread(self.session.run, words))
             self.chat.correction = words
             width = make_console().width
             shown = render.first_rows(shown_result(result), width, self.screen.language)
@@ -427,6 +427,10 @@ class Commands:
         self.screen.show("table", render.whole_result(results[number - 1], make_console().width))
 
     def _result(self, argument: str) -> None:
+        with self.session.reading():
+            self._show_result(argument)
+
+    def _show_result(self, argument: str) -> None:
         handle, _, file = argument.partition(" ")
         if not handle:
             known = ", ".join(

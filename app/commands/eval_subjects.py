@@ -19,6 +19,7 @@ from longtable.app.session import (
     open_database,
     open_results,
 )
+from longtable.app.settings.row_settings import seen_by_owner
 from longtable.app.settings.run_settings import Settings, check_apart, load_settings
 from longtable.base.url import parse_url
 from longtable.evaluation.cost_estimate import SAMPLE_THREAD, SilentModel, first_call_tokens
@@ -112,7 +113,8 @@ class EvalHost:
         with closing(open_database(settings)) as opened:
             location = parse_url(url)
             is_sqlite = location.dialect == "sqlite" and not location.load
-            yield OpenedDatabase(self, settings, opened, location.path if is_sqlite else None)
+            seen = seen_by_owner(opened, settings)
+            yield OpenedDatabase(self, settings, seen, location.path if is_sqlite else None)
 
     def graph(self, subject: Subject, database: "Database") -> "Graph":
         """Return the graph of a subject over a database, compiled."""
@@ -192,7 +194,8 @@ class OpenedDatabase:
 
     def reopened(self, file: Path) -> "Database":
         """Open a copy of the database with the same policy and limits."""
-        return open_database(_on_database(self._settings, f"sqlite:///{file}"))
+        opened = open_database(_on_database(self._settings, f"sqlite:///{file}"))
+        return seen_by_owner(opened, self._settings)
 
 
 def _on_database(settings: Settings, url: str) -> Settings:

@@ -186,7 +186,7 @@ def result(
 ) -> None:
     """Show a whole result again, or write it to a file."""
     run = RunOptions(store=store, config=config, json=False, debug=debug)
-    with open_store(ctx, run) as opened:
+    with open_store(ctx, run) as opened, opened.reading(owner):
         from longtable.app.commands.chat_commands import shown_result
         from longtable.app.console import render
         from longtable.app.console.result_files import save_result, write_csv

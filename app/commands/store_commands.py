@@ -15,6 +15,8 @@ from longtable.app.console.translations import say
 from longtable.app.program import Config, Debug, Json, RunOptions, Store, running
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
     from longtable.app.console.screen import Screen
     from longtable.app.settings.run_settings import Settings
     from longtable.base.errors import DamagedThreadError
@@ -100,6 +102,14 @@ class OpenStore:
         from longtable.graph.thread_state import StoredThreads, reader
 
         return StoredThreads(reader(self.persistence))
+
+    def reading(self, owner: str | None) -> "AbstractContextManager[None]":
+        """Bind stored results within the block to the rows that an owner may read."""
+        from longtable.app.settings.row_settings import row_source_of
+        from longtable.tools.row_access import reading_as
+
+        source = row_source_of(self.settings)
+        return reading_as(source.access(owner) if source else None)
 
     def conversation(self, thread: str, owner: str | None) -> "Conversation":
         """Return the conversation of a thread, for commands that need no model."""

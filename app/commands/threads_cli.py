@@ -275,7 +275,8 @@ def export(
     """Write a thread whole: messages, archive, memory and edits; or its transcript for people."""
     run = RunOptions(store=store, config=config, json=False, debug=debug)
     with open_store(ctx, run) as opened:
-        text = opened.conversation(thread, owner).export(_form_of(output, form))
+        with opened.reading(owner):
+            text = opened.conversation(thread, owner).export(_form_of(output, form))
         if output is None:
             with writing():
                 sys.stdout.write(text)

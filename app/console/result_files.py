@@ -188,9 +188,9 @@ def chart_in(session: "Session", event: ChartShown) -> Chart:
     """Return the chart of an event, with its rows. Raises the errors of `ResultStore.get` and
     `chart_of`.
     """
-    return chart_of(
-        event["handle"], session.results.get(session.thread_id, event["handle"]), spec=event["spec"]
-    )
+    with session.reading():
+        result = session.results.get(session.thread_id, event["handle"])
+    return chart_of(event["handle"], result, spec=event["spec"])
 
 
 def write_png(session: "Session", chart: Chart) -> Path:
@@ -199,7 +199,8 @@ def write_png(session: "Session", chart: Chart) -> Path:
     file fails.
     """
     png = chart.png()
-    folder = session.results.path(session.thread_id, chart.handle).parent
+    with session.reading():
+        folder = session.results.path(session.thread_id, chart.handle).parent
     for number in count(1):
         file = folder / f"chart-{number}.png"
         try:

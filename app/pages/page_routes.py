@@ -23,6 +23,7 @@ from longtable.base.errors import LongtableError, ThreadNotFoundError
 from longtable.base.events import Event
 from longtable.graph.conversation import Conversation
 from longtable.graph.transcripts import index_entry
+from longtable.graph.wiring.row_sources import reading_for
 from longtable.store.records.thread_index import title_of
 
 MOST_FIELDS = 200
@@ -139,7 +140,8 @@ def routed(site: Site, handler: Handler) -> Callable[[Request], Awaitable[Respon
             )
         request = PageRequest(http, site, http.state.owner, language, form)
         try:
-            answer = await in_thread(handler, request)
+            with reading_for(site.session.conversation.graph, request.owner):
+                answer = await in_thread(handler, request)
             if isinstance(answer, Begin):
                 answer = await _begun(request, answer)
             elif isinstance(answer, Stop):

@@ -14,6 +14,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from longtable.app.server.server_threads import ServerThreads
+from longtable.app.settings.row_settings import server_rows
 from longtable.base.concurrency import in_thread
 from longtable.base.context import requester
 from longtable.base.errors import (
@@ -22,6 +23,7 @@ from longtable.base.errors import (
     EditRefusedError,
     InputError,
     LongtableError,
+    OtherRowsError,
     ProviderError,
     ProviderRateLimitedError,
     ThreadBusyError,
@@ -40,6 +42,7 @@ from longtable.graph.thread_list import MOST_THREADS
 from longtable.graph.transcripts import ThreadRecord, find_thread, load_thread
 from longtable.nodes.closing.failures import failed_event
 from longtable.tools.results.result_store import ResultGoneError, UnknownResultError
+from longtable.tools.row_access import RowAccess, reading_as
 
 PAGE = 100
 
@@ -87,6 +90,7 @@ STATUS: tuple[tuple[type[LongtableError], int], ...] = (
     (UnknownPinError, 404),
     (UnknownEntryError, 404),
     (NotAnEditorError, 403),
+    (OtherRowsError, 410),
     (ResultGoneError, 410),
     (TurnPendingError, 409),
     (ThreadBusyError, 409),
@@ -197,6 +201,14 @@ def owner_of(request: Request) -> str | None:
     return owner
 
 
+def _access(request: Request) -> RowAccess | None:
+    """Return whose rows may be read: those of the user whom the server authenticated. The header
+    that names an owner is only a claim.
+    """
+    source = server_rows()
+    return source.access(requester(request.scope.get("user"), None)) if source else None
+
+
 async def error_response(request: Request, error: Exception) -> Response:
     """Return the answer for an error: its HTTP status, its code, a sentence for people, and the
     seconds to wait.
@@ -217,9 +229,10 @@ def served(handler: Handler) -> Callable[[Request], Awaitable[Response]]:
 
     async def route(request: Request) -> Response:
         threads = ServerThreads(client_of(request), asyncio.get_running_loop())
-        answer = await in_thread(
-            handler, RouteRequest(request, owner_of(request), threads, await request.body())
-        )
+        body = await request.body()
+        route_request = RouteRequest(request, owner_of(request), threads, body)
+        with reading_as(_access(request)):
+            answer = await in_thread(handler, route_request)
         return answer if isinstance(answer, Response) else json_response(answer)
 
     return route

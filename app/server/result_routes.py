@@ -16,6 +16,7 @@ from longtable.app.session import server_archive, server_results
 from longtable.base.errors import UnknownArchiveError
 from longtable.graph.export.export_text import Drawing, parts_of
 from longtable.tools.charts.chart_tool import chart_of
+from longtable.tools.row_access import RowAccess, current_access, reading_as
 
 if TYPE_CHECKING:
     from longtable.tools.results.result_store import ResultMeta, ResultStore
@@ -35,8 +36,9 @@ def result_csv(request: RouteRequest) -> Response:
     handle = request.http.path_params["handle"]
     store.path(thread_id, handle)  # its errors have a status; those of a stream have none
     quote = request.parameter("quote_formulas") == "1"
+    access = current_access()
     return StreamingResponse(
-        _csv(store, thread_id, handle, quote),
+        _csv(store, thread_id, handle, quote, access),
         media_type="text/csv; charset=utf-8",
         headers=file_headers(f"{handle}.csv"),
     )
@@ -101,11 +103,21 @@ def archive_file(request: RouteRequest) -> Response:
     )
 
 
-def _csv(store: "ResultStore", thread_id: str, handle: str, quote_formulas: bool) -> Iterator[str]:
-    for rows in chain(
-        [[tuple[object, ...](store.meta(thread_id, handle).columns)]],
-        store.batches(thread_id, handle),
-    ):
+def _csv(
+    store: "ResultStore",
+    thread_id: str,
+    handle: str,
+    quote_formulas: bool,
+    access: RowAccess | None,
+) -> Iterator[str]:
+    """Yield the lines of a result, as the rows of `access`. Each piece may be made in another
+    thread, after the handler has returned.
+    """
+    with reading_as(access):
+        columns: tuple[object, ...] = store.meta(thread_id, handle).columns
+        batches = store.batches(thread_id, handle)
+        first = next(batches, [])
+    for rows in chain([[columns], first], batches):
         buffer = io.StringIO()
         csv.writer(buffer).writerows(csv_cells(row, quote_formulas=quote_formulas) for row in rows)
         yield buffer.getvalue().encode("utf-8", "replace").decode()

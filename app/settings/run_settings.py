@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from pydantic import Field
+from pydantic import BaseModel, Field
 
 from longtable.app.settings.settings_file import (
     FILE,
@@ -402,7 +402,11 @@ def setting_rows(settings: Settings, environment: Mapping[str, str]) -> list[tup
 
 def _json(value: object) -> str:
     return json.dumps(
-        value, ensure_ascii=False, default=lambda table: table.model_dump(exclude_unset=True)
+        value,
+        ensure_ascii=False,
+        default=lambda each: (
+            each.model_dump(exclude_unset=True) if isinstance(each, BaseModel) else str(each)
+        ),
     )
 
 
@@ -418,6 +422,11 @@ def server_settings(environment: Mapping[str, str] | None = None) -> Settings:
         raise ConfigError(
             "LONGTABLE_STORE has no effect here: a server keeps its threads itself. Unset it for"
             " the server"
+        )
+    if settings.row_parameters.owner is not None:
+        raise ConfigError(
+            f"{settings.name_of('row_parameters.owner', 'row_parameters.owner')} has no effect"
+            " here: on a server each user sees their own rows. Take it out for the server"
         )
     archived = bool(store.archive) if store.archive_on_compact is None else store.archive_on_compact
     if archived and not store.archive:

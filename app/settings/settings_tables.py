@@ -5,6 +5,7 @@ checked, and the team that its tables describe.
 import dataclasses
 import re
 from collections.abc import Callable, Collection, Mapping
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, get_type_hints
 from urllib.parse import urlsplit
@@ -198,6 +199,20 @@ class PolicyTable(Table):
     approve_sql: Literal["never", "costly", "always"] | None = None
 
 
+def _function_name(text: str) -> str:
+    if not re.fullmatch(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*", text, re.ASCII):
+        raise ValueError("must be module:function, as in people:rows_of")
+    return text
+
+
+class RowParametersTable(Table):
+    """Values of the parameters in the policy's row filters, by owner."""
+
+    function: Annotated[str, AfterValidator(_function_name)] | None = None
+    owners: dict[Text, dict[Text, bool | int | float | date | str]] = {}
+    owner: Annotated[str, NAME] | None = None
+
+
 class PresetTable(Table):
     """How to compact: a preset, and fields of `CompactionPolicy` that differ from it."""
 
@@ -351,6 +366,7 @@ class SettingsTables(Table):
     summarizer: SummarizerTable = SummarizerTable()
     database: DatabaseTable = DatabaseTable()
     policy: PolicyTable = PolicyTable()
+    row_parameters: RowParametersTable = RowParametersTable()
     compaction: Annotated[
         PresetTable, GetPydanticSchema(lambda _, handler: handler.generate_schema(_CompactionTable))
     ] = PresetTable()
@@ -375,6 +391,7 @@ TABLES: Mapping[str, type[Table]] = {
     "summarizer": SummarizerTable,
     "database": DatabaseTable,
     "policy": PolicyTable,
+    "row_parameters": RowParametersTable,
     "compaction": _CompactionTable,
     "knowledge": KnowledgeTable,
     "store": StoreTable,

@@ -1,6 +1,6 @@
 """Whose rows the runs of a graph read, and whoever looks at its results from outside."""
 
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 
 from langgraph.graph.state import CompiledStateGraph
 
@@ -45,5 +45,6 @@ def reading_for(
     the graph. The owner must come from the program or a server's authentication.
     """
     source = getattr(graph.builder, "rows", None)
-    access = source.access(owner) if isinstance(source, RowSource) else None
-    return reading_as(access)
+    if not isinstance(source, RowSource):
+        return nullcontext()  # whoever calls may have named an access already
+    return reading_as(source.access(owner))
