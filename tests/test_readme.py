@@ -22,9 +22,11 @@ from openpyxl import Workbook, load_workbook
 
 from longtable.app.demo import ensure_demo
 from longtable.app.pages.page_server import guard_rules
+from longtable.app.settings.row_settings import row_function
 from longtable.app.settings.run_settings import load_settings
 from longtable.evaluation.formats.question_files import read_questions
 from longtable.graph import CompactionPolicy
+from longtable.tools.sql.table_policy import load_policy
 from tests.support.installed import Installed, Server, closure, declared
 from tests.support.model_server import call, open_model_server, say
 from tests.support.postgres import postgres_server
@@ -131,7 +133,7 @@ def test_no_block_is_shown_that_no_test_runs() -> None:
     followed = re.findall(r"^```python\n(?:(?!```).*\n)*```\n+```text$", ALL, re.MULTILINE)
     assert languages.count("text") == len(followed)
     # The tests below read them.
-    assert (languages.count("toml"), languages.count("yaml")) == (5, 1)
+    assert (languages.count("toml"), languages.count("yaml")) == (7, 1)
 
 
 def test_the_questions_shown_are_read_as_their_comments_say() -> None:
@@ -504,6 +506,20 @@ def test_the_rules_shown_for_the_web_chat_hold(tmp_path: Path) -> None:
     (tmp_path / "longtable.toml").write_text(rules)
     settings = load_settings({"config": str(tmp_path / "longtable.toml")}, environment={})
     assert guard_rules(settings).knows_people
+
+
+def test_the_row_filters_and_parameters_shown_are_read(tmp_path: Path) -> None:
+    [filters] = [block for block in blocks("toml") if "[row_filters]" in block]
+    (tmp_path / "policy.toml").write_text(filters)
+    assert load_policy(tmp_path / "policy.toml").row_filters == {
+        "orders": "customer_id = :customer",
+        "sales.items": "region = :region AND NOT deleted",
+    }
+    [values] = [block for block in blocks("toml") if "[row_parameters]" in block]
+    (tmp_path / "longtable.toml").write_text(values)
+    read = row_function(load_settings({"config": str(tmp_path / "longtable.toml")}, environment={}))
+    assert read is not None
+    assert [read("ann"), read("eve"), read(None)] == [{"customer": 1}, {}, {}]
 
 
 STUDIO = """
