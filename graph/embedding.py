@@ -183,10 +183,11 @@ def as_tool(
     async def run(question: str, how: Execution) -> str:
         turn_input = Input(messages=[HumanMessage(question)])
         settings = _context_of(context)
+        given = _passed_on(settings, context)
         try:
             answer = await how.call(
-                lambda: compiled.invoke(turn_input, context=settings),
-                lambda: compiled.ainvoke(turn_input, context=settings),
+                lambda: compiled.invoke(turn_input, context=given),
+                lambda: compiled.ainvoke(turn_input, context=given),
             )
         except (InputError, ProviderError) as error:
             raise ToolException(
@@ -226,6 +227,7 @@ class _Node:
 
     async def _turn(self, state: Any, how: Execution) -> Update:
         context = _context_of(self.context)
+        given = _passed_on(context, self.context)
         talk = self._talk(state)
         try:
             if not _has_memory():
@@ -233,8 +235,8 @@ class _Node:
                 once = self.once
                 turn_input = Input(messages=new)
                 values = await how.call(
-                    lambda: once.invoke(turn_input, context=context),
-                    lambda: once.ainvoke(turn_input, context=context),
+                    lambda: once.invoke(turn_input, context=given),
+                    lambda: once.ainvoke(turn_input, context=given),
                 )
                 return self._update(_answers_in(values.get("messages") or []))
             child = await self._child(how)
@@ -243,8 +245,8 @@ class _Node:
                 memory = self.memory
                 run = _run_of(child, new)
                 await how.call(
-                    lambda: memory.invoke(*run, context=context),
-                    lambda: memory.ainvoke(*run, context=context),
+                    lambda: memory.invoke(*run, context=given),
+                    lambda: memory.ainvoke(*run, context=given),
                 )
                 child = await self._child(how)
             return self._update(_answers_to(child, new[-1]))
@@ -440,6 +442,15 @@ def _context_of(setting: Context | Callable[[Any], Context] | None) -> Context:
         else {name: getattr(parents, name) for name in NAMES if hasattr(parents, name)}
     )
     return Context(**{name: values[name] for name in NAMES if name in values})
+
+
+def _passed_on(context: Context, setting: object) -> Any:
+    """Return the settings as the child's run is given them. Those of the parent may be a client's:
+    as a mapping they name no owner whose rows are read.
+    """
+    if setting is not None:
+        return context
+    return {name: getattr(context, name) for name in context.fields_set}
 
 
 def _in_graph() -> bool:

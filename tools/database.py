@@ -12,9 +12,9 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from longtable.base.concurrency import BoundedCache
-from longtable.base.errors import ConfigError
+from longtable.base.errors import ConfigError, QueryFailedError, QueryRefusedError
 from longtable.base.url import Location, parse_url, without_password
-from longtable.tools.catalog import Catalog
+from longtable.tools.catalog import Catalog, Table
 from longtable.tools.engines.base import (
     FileLimits,
     LoadNote,
@@ -335,14 +335,33 @@ class Database:
 
 
 def _check_filters(database: Database) -> None:
-    """Raise `ConfigError` for a row filter that does not fit, now and not by the first query."""
+    """Raise `ConfigError` for a row filter that does not fit, now and not by the first query. The
+    engine itself plans a query of each filtered table, because it may have more to say of types.
+    """
     if not database.policy.row_filters:
         return
     try:
-        database.catalog()
+        catalog = database.catalog()
+        for table in catalog.tables:
+            if catalog.row_filter(table) is not None and table.columns:
+                _check_filter(database, table)
     except BaseException:
         database.close()
         raise
+
+
+def _check_filter(database: Database, table: Table) -> None:
+    try:
+        database.check_names(f"SELECT 1 FROM {table.sql_name}")
+    except (QueryFailedError, QueryRefusedError) as error:
+        entry = f"{table.schema}.{table.bare_name}".casefold()
+        if entry not in database.policy.row_filters:
+            entry = table.bare_name.casefold()
+        raise ConfigError(
+            f"{database.policy.place_of_filter(entry)}: the database cannot use the row filter of"
+            f" {table.name!r}: cast its parameters to the types they are compared with, as in"
+            f" CAST(:name AS TEXT) ({error.problem})"
+        ) from error
 
 
 def _open_backend(

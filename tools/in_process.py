@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from importlib import import_module
 from typing import Protocol, TypeVar, cast
 
+from longtable.base.concurrency import BoundedCache
 from longtable.base.errors import (
     ConfigError,
     MissingExtraError,
@@ -18,7 +19,7 @@ from longtable.base.errors import (
     QueryRefusedError,
 )
 from longtable.base.url import Location
-from longtable.tools.catalog import Catalog, Reflected
+from longtable.tools.catalog import Catalog, Reflected, Table
 from longtable.tools.cells import without_labels
 from longtable.tools.engines.base import Engine, Fetched, QueryLimits, QueryResult, Row, Session
 from longtable.tools.engines.dialects import dialect_of
@@ -31,8 +32,9 @@ from longtable.tools.workers.worker_requests import CHECK, EXPLAINED, OWN_SQL, A
 T = TypeVar("T")
 
 PLAN_SECONDS = 5.0
-COUNTED_ROWS = 2_000_000_000
-"""The most rows of one table that are counted for the plan of a query over filtered rows."""
+COUNT_SECONDS = 300.0
+"""How long the number of visible rows of a filtered table is kept."""
+MOST_COUNTS = 1_000
 
 
 class TextParser(Protocol):
@@ -83,6 +85,8 @@ class InProcess:
         self._lock = threading.Lock()
         self._catalog: Catalog | None = None
         self._version: object = None
+        self._seen: BoundedCache[tuple[str, str], tuple[float, float]] = BoundedCache(MOST_COUNTS)
+        """When visible rows were counted, and how many there were, by table and parameters."""
 
     @property
     def version(self) -> object:
@@ -168,20 +172,28 @@ class InProcess:
         """Return a plan that is made of the numbers of rows which the person may see, and of
         nothing else.
         """
-        counts: dict[str, float] = {}
-        for name in verdict.tables:
-            table = self.catalog().find(name)
-            if table is None:
-                continue
-            some = f"SELECT 1 FROM {table.sql_name} LIMIT {COUNTED_ROWS}"
-            count_sql = f"SELECT count(*) FROM ({some}) AS counted"
-            count = self.read(count_sql, [], rows=rows, seconds=PLAN_SECONDS, cancel=cancel)[0][0]
-            counts[name] = float(count) if isinstance(count, int) else 0.0
+        catalog = self.catalog()
+        tables = [table for name in verdict.tables if (table := catalog.find(name)) is not None]
+        counts = {table.name: self._seen_rows(table, rows, cancel) for table in tables}
         pairs = 0.0
         for names in verdict.crossed:
             pairs = max(pairs, product(counts.get(name, 0.0) for name in names))
         scans = tuple(Scan(name, size) for name, size in counts.items())
         return Plan(scans=() if verdict.stops_early else scans, pairs=pairs)
+
+    def _seen_rows(self, table: Table, rows: RowParameters, cancel: Cancel | None) -> float:
+        """Return the number of rows of a table that can be seen with these parameters. It is kept
+        for a while, because counting a large table takes as long as a query.
+        """
+        key = (table.name, repr(sorted(rows.items())))
+        now = time.monotonic()
+        known = self._seen.get(key)
+        if known is not None and now - known[0] < COUNT_SECONDS:
+            return known[1]
+        count_sql = f"SELECT count(*) FROM {table.sql_name}"
+        count = self.read(count_sql, [], rows=rows, seconds=PLAN_SECONDS, cancel=cancel)[0][0]
+        size = float(count) if isinstance(count, int) else 0.0
+        return self._seen.put(key, (now, size))[1]
 
     def _allowed_verdict(self, sql: str) -> Verdict:
         verdict = self.text(CHECK.request({"sql": sql}))

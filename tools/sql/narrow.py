@@ -7,7 +7,7 @@ people.id, people.name FROM main.people) AS people`. So the engine itself resolv
 whole rows, NATURAL JOIN and COLUMNS(...) over the open columns, wherever they occur.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from sqlglot import exp
 
@@ -42,7 +42,7 @@ def narrowed(tree: exp.Expr, resolve: Resolve, hidden: Hidden, *, blind: bool = 
         if (table := resolve(node)) and closed(table)
     ]
     for column in tree.find_all(exp.Column):
-        _without_schema(column, [table for _, table in places])
+        without_schema(column, [table for _, table in places])
     for node, table in places:
         subquery = _subquery(node, table, blind)
         if node is tree:
@@ -77,7 +77,7 @@ def _subquery(node: exp.Table, table: Table, blind: bool) -> exp.Subquery:
     return subquery
 
 
-def _without_schema(column: exp.Column, narrow: list[Table]) -> None:
+def without_schema(column: exp.Column, narrow: Sequence[Table]) -> None:
     """Remove the schema from a column's name. `sales.items.id` cannot name a column of a subquery,
     but `items.id` can.
     """

@@ -11,10 +11,12 @@ import pytest
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.store.memory import InMemoryStore
 
 from longtable.base.errors import ConfigError, OtherRowsError
 from longtable.graph import Context, Conversation, ResultStore, TablePolicy, build_graph
+from longtable.graph.embedding import as_node
 from longtable.graph.wiring.row_sources import reading_for
 from longtable.tools.check_tool import check_tool
 from longtable.tools.database import Database
@@ -173,6 +175,21 @@ def test_a_client_s_context_names_no_owner(talk: Talk, operator: Operator) -> No
     answer = next(each for each in state["messages"] if isinstance(each, ToolMessage))
     assert json.loads(answer.text)["error"]["class"] == "row_parameter"
     assert {*operator.asked} == {None}
+
+
+def test_an_embedded_graph_trusts_no_owner_of_its_parent_s_context(
+    database: Database, operator: Operator
+) -> None:
+    model = script(call("run_sql", sql=COUNT), "done", call("run_sql", sql=COUNT), "done")
+    child = build_graph(model=model, database=database, row_parameters=operator)
+    context = Context(owner="ann", model_limit=16_000)
+    for setting, owner in ((None, None), (lambda _: context, "ann")):
+        operator.asked.clear()
+        parent: Any = StateGraph(MessagesState, context_schema=Context)
+        parent.add_node("analyst", as_node(child, context=setting))
+        parent.add_edge(START, "analyst")
+        parent.compile().invoke({"messages": [HumanMessage("how many?")]}, context=context)
+        assert {*operator.asked} == {owner}
 
 
 def test_parameters_never_stand_in_the_state(talk: Talk, operator: Operator) -> None:

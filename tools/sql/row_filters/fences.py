@@ -20,6 +20,7 @@ from sqlglot import Token, TokenType, exp
 
 from longtable.tools.catalog import Catalog, Column, RowFilter, Table, fold, quoted
 from longtable.tools.engines.dialects import dialect_of
+from longtable.tools.sql.narrow import without_schema
 from longtable.tools.sql.parsing import (
     MAX_WRITTEN_CHARS,
     RefusedError,
@@ -84,6 +85,9 @@ class Fences:
         if not self._places(tree):
             return None
         tree = tree.copy()
+        tables = [place.table for place in self._places(tree)]
+        for column in list(tree.find_all(exp.Column)):
+            without_schema(column, tables)
         _name_columns(tree, self._places(tree), self.heading)
         names = _Names(self.render(tree), own)
         for place in self._places(tree):
@@ -286,9 +290,8 @@ def _number_of_mark(tokens: Sequence[Token], place: int, count: int) -> int | No
 def closed_view_reason(catalog: Catalog, name: str) -> str | None:
     """Return why a view cannot be read, None if no row filter closes it."""
     table = catalog.closed_views.get(fold(name))
-    return (
-        f"the view {name!r} cannot be read: it reads {quoted(table)}, of which only some rows are"
-        " seen"
-        if table is not None
-        else None
-    )
+    if table is None:
+        return None
+    # A table that the policy hides is not named.
+    read = quoted(table) if catalog.find(table) is not None else "a table"
+    return f"the view {name!r} cannot be read: it reads {read}, of which only some rows are seen"

@@ -105,6 +105,32 @@ def test_forms_of_one_engine_count_only_these_rows(north: Database, dialect: str
     assert [scalar(north, text) for text in [qualified, *texts]] == [VISIBLE] * (len(texts) + 1)
 
 
+def test_columns_named_with_their_schema_are_found(north: Database, dialect: str) -> None:
+    schema = QUALIFIED[dialect]
+    sql = f"SELECT max({schema}.orders.total) FROM {schema}.orders WHERE {schema}.orders.id > 3"
+    assert scalar(north, sql) == 2 * VISIBLE
+
+
+def test_a_correlated_subquery_sees_only_these_rows(north: Database) -> None:
+    sql = (
+        "SELECT i.id, (SELECT count(*) FROM orders o WHERE o.id = i.order_id) FROM items i ORDER BY"
+        " i.id"
+    )
+    assert north.run(sql).rows == [(1, 1), (2, 1), (3, 0), (4, 0)]
+
+
+def test_a_hidden_table_is_not_named_by_the_view_that_reads_it(
+    dialect: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    policy = TablePolicy(
+        allowed=frozenset({"all_orders", "items"}), row_filters={"orders": "region = :region"}
+    )
+    with open_rows(make_rows(tmp_path_factory.mktemp("allowed"), dialect), policy) as database:
+        with pytest.raises(QueryRefusedError, match="it reads a table, of which"):
+            database.run("SELECT count(*) FROM all_orders")
+        assert [table.name for table in database.catalog().tables] == ["items"]
+
+
 def test_a_pivot_sees_only_these_rows(rows_databases: dict[str, Database]) -> None:
     sql = (
         "SELECT * FROM (PIVOT (SELECT region, id FROM orders) ON region IN ('north', 'south') USING"

@@ -39,6 +39,19 @@ def test_a_wrong_filter_is_told_at_open(
     assert "row_filters['orders']" in str(caught.value)
 
 
+def test_what_the_engine_says_of_a_filter_is_told_at_open(row_places: dict[str, str]) -> None:
+    untyped = TablePolicy(row_filters={"orders": ":region IS NULL OR region = :region"})
+    with pytest.raises(ConfigError, match="cast its parameters"):
+        Database.open(row_places["postgres"], policy=untyped, isolation="none")
+    typed = TablePolicy(
+        row_filters={"orders": "CAST(:region AS TEXT) IS NULL OR region = CAST(:region AS TEXT)"}
+    )
+    with Database.open(row_places["postgres"], policy=typed, isolation="none") as database:
+        assert database.bound({"region": "north"}).run("SELECT count(*) FROM orders").rows == [
+            (30,)
+        ]
+
+
 def test_a_worker_checks_filters_at_open_too(dialect: str, row_places: dict[str, str]) -> None:
     policy = TablePolicy(row_filters={"orders": "zone = :zone"})
     with pytest.raises(ConfigError, match="names a column that is not there, 'zone'"):
