@@ -250,6 +250,7 @@ MYSQL = Dialect(
     scan_limit="scan_rows",
     backslash_escapes=True,
     function_names={"Median": "MEDIAN"},
+    row_fence="LIMIT 18446744073709551615",
     function_forms={
         "RegexpLike": "{this} REGEXP {expression}",
         "JSONExtractScalar": "JSON_UNQUOTE(JSON_EXTRACT({this}, {expression}))",

@@ -17,6 +17,8 @@ import re
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from datetime import date, datetime, time
+from decimal import Decimal
 
 import pymysql
 
@@ -315,9 +317,12 @@ class MysqlSession:
             rows,
         )
 
-    def plan(self, sql: str, *, limits: QueryLimits, stop: Stop) -> Plan:
+    def plan(
+        self, sql: str, params: Sequence[object] = (), *, limits: QueryLimits, stop: Stop
+    ) -> Plan:
         """Return the server's plan for one SELECT, without running it."""
-        explained = self._explain(sql, limits, stop)
+        text = _with_values(sql, params) if params else sql
+        explained = self._explain(text, limits, stop)
         return read_cost(explained) if explained else Plan()
 
     def interrupt(self) -> None:
@@ -356,10 +361,26 @@ def _with_values(sql: str, params: Sequence[object]) -> str:
     def replaced(match: re.Match[str]) -> str:
         if match[0] != "?":
             return match[0]
-        value = next(values)
-        return MYSQL.literal(value) if isinstance(value, str) else str(value)
+        return _literal(next(values))
 
     return _PLACEHOLDER.sub(replaced, sql)
+
+
+def _literal(value: object) -> str:
+    """Return a value as SQL. Raises `TypeError` for a value of another kind."""
+    if value is None:
+        return "NULL"
+    if isinstance(value, str):
+        return MYSQL.literal(value)
+    if isinstance(value, bool | int | Decimal):
+        return str(value).upper()
+    if isinstance(value, float) and math.isfinite(value):
+        return repr(value)
+    if isinstance(value, datetime):
+        return MYSQL.literal(value.isoformat(sep=" "))
+    if isinstance(value, date | time):
+        return MYSQL.literal(value.isoformat())
+    raise TypeError(f"a parameter cannot be of {type(value).__name__}: {value!r:.40}")
 
 
 # -- errors ----------------------------------------------------------------------------------------

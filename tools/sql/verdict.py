@@ -85,6 +85,9 @@ _OF_THE_TEXT = re.compile(
     r"|(?:missing"
     r" FROM-clause|column|relation|table|function|operator|type|aggregate|window|subquery|each"
     r" UNION|UNION types) "
+    r"|(?:Unknown column|Unknown table|Column|Table|FUNCTION|You have an error in your SQL syntax|Not"
+    r" unique table|Every derived table|Operand should|Incorrect parameter|Invalid use of group|The"
+    r" used SELECT)\b"
 )
 """Matches the start of an engine's error about the text of a query. Any other error may be about a
 value.

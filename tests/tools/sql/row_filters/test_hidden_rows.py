@@ -85,8 +85,14 @@ ERRORS = {
     "sqlite": "abs(CASE WHEN {} THEN -9223372036854775808 ELSE 1 END)",
     "duckdb": "CASE WHEN {} THEN error('hit') ELSE '1' END",
     "postgres": "CASE WHEN {} THEN CAST(note || 'x' AS INTEGER) ELSE 1 END",
+    "mysql": "9223372036854775807 + (CASE WHEN {} THEN 1 ELSE 0 END)",
 }
-DIVISIONS = {"sqlite": "1", "duckdb": "CAST(note AS INTEGER)", "postgres": "1 / (secret - {0})"}
+DIVISIONS = {
+    "sqlite": "1",
+    "duckdb": "CAST(note AS INTEGER)",
+    "postgres": "1 / (secret - {0})",
+    "mysql": "9223372036854775807 + (secret = {0})",
+}
 HEAVY = {
     "sqlite": (
         "(WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r WHERE n < 400000) SELECT"
@@ -94,6 +100,7 @@ HEAVY = {
     ),
     "duckdb": "levenshtein(repeat(note || 'ab', 1500), repeat('ba' || note, 1500))",
     "postgres": "(SELECT count(*) FROM generate_series(1, 600000) g WHERE g % 7 = 3)",
+    "mysql": "length(replace(repeat(concat(note, 'ab'), 20000), 'a', 'bb'))",
 }
 GUESSES = [
     "SELECT count(*) FROM orders WHERE secret = {0}",
