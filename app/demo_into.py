@@ -74,8 +74,14 @@ def _fill(writer: "_Writer", demo: Path, on_step: OnStep) -> None:
                     writer.insert(table, rows)
                 done += count
             writer.commit()
-        except BaseException:
-            writer.undo(made)
+        except BaseException as error:
+            try:
+                writer.undo(made)
+            except Exception as failure:
+                names = ", ".join(made)
+                error.add_note(
+                    f"these tables are left and must be dropped by hand: {names} ({failure})"
+                )
             raise
 
 

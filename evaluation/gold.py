@@ -3,6 +3,7 @@
 import re
 import threading
 from collections.abc import Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -38,14 +39,22 @@ class GoldRunner:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._lock = threading.Lock()
-        self._known: dict[str, GoldResult] = {}
+        self._known: dict[str, Future[GoldResult]] = {}
 
     def result(self, sql: str) -> GoldResult:
-        """Return the result of a query."""
+        """Return the result of a query. Whoever else asks for it meanwhile waits for its end."""
         with self._lock:
-            if sql not in self._known:
-                self._known[sql] = _run(self._database, sql)
-            return self._known[sql]
+            known = self._known.get(sql)
+            if known is None:
+                mine: Future[GoldResult] = Future()
+                self._known[sql] = mine
+        if known is None:
+            try:
+                mine.set_result(_run(self._database, sql))
+            except BaseException as error:
+                mine.set_exception(error)
+            known = mine
+        return known.result()
 
     def results(self, turn: Turn) -> list[GoldResult]:
         """Return the results of a turn's gold, with the order that the turn asks for."""
@@ -113,13 +122,15 @@ def _place(key: exp.Expr, projections: Sequence[exp.Expr], columns: Sequence[str
     """
     if isinstance(key, exp.Collate):
         key = key.this
-    if any(projection.is_star for projection in projections):
+    has_star = any(projection.is_star for projection in projections)
+    if isinstance(key, exp.Literal) and not key.is_string:
+        place = int(key.this) - 1
+        width = len(columns) if has_star else len(projections)
+        return place if 0 <= place < width else None
+    if has_star:
         names = [name.lower() for name in columns]
         is_one = isinstance(key, exp.Column) and names.count(key.name.lower()) == 1
         return names.index(key.name.lower()) if is_one else None
-    if isinstance(key, exp.Literal) and not key.is_string:
-        place = int(key.this) - 1
-        return place if 0 <= place < len(projections) else None
     if isinstance(key, exp.Column) and not key.table:
         names = [projection.alias_or_name.lower() for projection in projections]
         if key.name.lower() in names:

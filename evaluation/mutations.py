@@ -33,6 +33,7 @@ MOST_ROUNDS = 1_000
 is longer.
 """
 MODULE = "longtable.evaluation.mutations"
+_INDEXES = "SELECT name FROM sqlite_master WHERE type = 'index' AND sql IS NOT NULL"
 _ROW_IDS = ("rowid", "_rowid_", "oid")
 
 
@@ -110,6 +111,9 @@ def _change(copy: sqlite3.Connection, dice: random.Random) -> None:
     for name in names:
         references += [each for each in _references(copy, name) if _is_whole(copy, each)]
     tables = [_table(copy, name, references) for name in names]
+    # Unique columns stay as they are. An index over an expression or over some rows would fail.
+    for (name,) in copy.execute(_INDEXES).fetchall():
+        copy.execute(f"DROP INDEX {_quoted(name)}")
     for table in tables:
         for column in table.columns:
             _shuffle(copy, table, column, dice)
@@ -191,16 +195,25 @@ def _shuffle(copy: sqlite3.Connection, table: _Table, column: str, dice: random.
     dice.shuffle(sources)
     name = _quoted(table.name)
     cell = _quoted(column)
-    copy.execute("CREATE TEMP TABLE old (id INTEGER PRIMARY KEY, value)")
-    copy.execute("CREATE TEMP TABLE moves (id INTEGER PRIMARY KEY, source INTEGER)")
-    copy.execute(f"INSERT INTO temp.old SELECT {table.row_id}, {cell} FROM main.{name}")
-    copy.executemany("INSERT INTO temp.moves VALUES (?, ?)", zip(numbers, sources, strict=True))
-    copy.execute(
-        f"UPDATE main.{name} SET {cell} = (SELECT value FROM temp.moves JOIN temp.old"
-        f" ON old.id = moves.source WHERE moves.id = {name}.{table.row_id})"
+    copy.execute("SAVEPOINT shuffle")
+    copy.execute("CREATE TEMP TABLE longtable_old (id INTEGER PRIMARY KEY, value)")
+    copy.execute("CREATE TEMP TABLE longtable_moves (id INTEGER PRIMARY KEY, source INTEGER)")
+    copy.execute(f"INSERT INTO longtable_old SELECT {table.row_id}, {cell} FROM main.{name}")
+    copy.executemany(
+        "INSERT INTO longtable_moves VALUES (?, ?)", zip(numbers, sources, strict=True)
     )
-    copy.execute("DROP TABLE temp.old")
-    copy.execute("DROP TABLE temp.moves")
+    try:
+        copy.execute(
+            f"UPDATE main.{name} AS longtable_changed SET {cell} = (SELECT o.value FROM"
+            " longtable_moves AS m JOIN longtable_old AS o ON o.id = m.source"
+            f" WHERE m.id = longtable_changed.{table.row_id})"
+        )
+    except sqlite3.IntegrityError:  # a unique column is generated from this one
+        copy.execute("ROLLBACK TO shuffle")
+    else:
+        copy.execute("DROP TABLE longtable_old")
+        copy.execute("DROP TABLE longtable_moves")
+    copy.execute("RELEASE shuffle")
 
 
 def _delete(copy: sqlite3.Connection, table: _Table, dice: random.Random) -> None:
@@ -253,13 +266,13 @@ def _repaired(
         [count] = _numbers(copy, f"SELECT count(*) FROM ({source})")
     if not count:
         return copy.execute(f"DELETE FROM {dangling}").rowcount > 0
-    copy.execute(f"CREATE TEMP TABLE sources AS {source} ORDER BY 1")
+    copy.execute(f"CREATE TEMP TABLE longtable_sources AS {source} ORDER BY 1")
     copy.executemany(
-        f"UPDATE {name} SET {own} = (SELECT {own} FROM temp.sources WHERE rowid = ?)"
+        f"UPDATE {name} SET {own} = (SELECT {own} FROM longtable_sources WHERE rowid = ?)"
         f" WHERE {table.row_id} = ?",
         [[dice.randint(1, count), number] for number in rows],
     )
-    copy.execute("DROP TABLE temp.sources")
+    copy.execute("DROP TABLE longtable_sources")
     return bool(rows)
 
 

@@ -37,7 +37,7 @@ _SCALES = {
 }
 _QUESTION_MARKS = ("?", "？", "؟")
 _CLOSING = " *_\"'”’」』)）"
-_BESIDE = re.compile(r"[-*•(（]|\d+[.)、]")
+_LIST_ITEM_OR_NOTE = re.compile(r"[-*•]\s|[(（]|\d+[.)、]")
 """How a line of a list begins, or a note in brackets."""
 
 
@@ -141,7 +141,7 @@ def asks_back(text: str) -> bool:
     A question in its middle, such as the person's own that is repeated, does not count.
     """
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    while len(lines) > 1 and _BESIDE.match(lines[-1]):
+    while len(lines) > 1 and _LIST_ITEM_OR_NOTE.match(lines[-1]):
         lines.pop()
     return bool(lines) and lines[-1].rstrip(_CLOSING).endswith(_QUESTION_MARKS)
 

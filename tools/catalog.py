@@ -295,6 +295,14 @@ def mentions(sql: str, name: str) -> bool:
     return any(re.search(rf"(?<!\w){re.escape(one)}(?!\w)", sql.casefold()) for one in spelled)
 
 
+def calls(sql: str, name: str) -> bool:
+    """Return whether the SQL of a view may call a function of this name, in quotes or not. True may
+    be wrong, False is always right.
+    """
+    spelled = re.escape(name.casefold())
+    return re.search(rf"(?<!\w){spelled}[`\"\]]?\s*\(", sql.casefold()) is not None
+
+
 def nearest(name: str, names: Iterable[str]) -> list[str]:
     """Return the names most like `name`, best first: first names with a similar spelling, then
     names that contain `name` and names that `name` contains.

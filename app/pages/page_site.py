@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import filterfalse
 from typing import Any
+from uuid import uuid4
 
 from starlette.datastructures import FormData
 from starlette.requests import Request
@@ -38,6 +39,8 @@ class LiveTurn:
     """Id of the question's message."""
     question: str
     before: Sequence[Event] = ()
+    run: str = field(default_factory=lambda: uuid4().hex[:8])
+    """Tells this run from others of the same turn: each numbers its events from 1."""
     feeds: dict[str, TurnFeed] = field(default_factory=dict)
     """What its pages are sent, by language."""
 

@@ -23,13 +23,14 @@ class TurnFeed:
     """The updates of one turn in one language, for any number of pages. All methods belong to one
     event loop.
 
-    `before`: the HTML of what the turn had before it was continued. `number` is that of the newest
-    update, 0 before the first.
+    `before`: the HTML of what the turn had before it was continued. `run` names the run whose
+    events are numbered. `number` is that of the newest update, 0 before the first.
     """
 
-    def __init__(self, place: TurnPlace, before: str = "") -> None:
+    def __init__(self, place: TurnPlace, before: str = "", *, run: str = "") -> None:
         self.place = place
         self.before = before
+        self.run = run
         self.number = 0
         self.is_over = False
         self.is_answered = False
@@ -67,9 +68,13 @@ class TurnFeed:
         self._changed.set()
         self._changed = asyncio.Event()
 
+    def _position(self, number: int) -> str:
+        """Return the place in the stream of events from which a page can go on."""
+        return f"{self.place.key}~{self.run}.{number}"
+
     def after(self, number: int) -> str:
-        """Return the HTML that brings a page from an event to the newest one. From 0 it is the
-        whole body, whatever of it the page has.
+        """Return the HTML that brings a page from an event to the newest one. If `number` is 0, it
+        is the whole body.
         """
         if number:
             return changes_html(self._body.changes_after(number), self.place) + self._end
@@ -91,6 +96,6 @@ class TurnFeed:
             html = self.after(number)
             number = self.number
             if html:
-                yield sse_data(html, f"{self.place.key}.{number}")
+                yield sse_data(html, self._position(number))
             await asyncio.sleep(0.0 if self.is_over else pause)
-        yield sse_data(DONE, f"{self.place.key}.{self.number}", DONE)
+        yield sse_data(DONE, self._position(self.number), DONE)

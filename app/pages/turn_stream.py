@@ -1,7 +1,8 @@
 """The stream of a running turn, which a page follows as server-sent events.
 
-Each message has an id, KEY.NUMBER: the turn and the number of the newest event that it brings. A
-page that lost the connection goes on from there, by the header Last-Event-ID or by `?after=`.
+Each message has an id, KEY~RUN.NUMBER: the turn, its run, and the number of the newest event that
+it brings. A page that lost the connection goes on from there, by the header Last-Event-ID or by
+`?after=`. If the turn was continued meanwhile, it is another run, and the page is sent all of it.
 """
 
 import asyncio
@@ -31,9 +32,11 @@ async def follow(http: Request) -> StreamingResponse:
     language = browser_language(http)
     request = PageRequest(http, site, http.state.owner, language, FormData())
     live = site.live.get(request.thread_id)
-    key, number = position_of(http)
+    key, run, number = position_of(http)
     if live is not None and live.owner == request.owner and key in ("", key_of(live.id)):
         feed = feed_of(request, live)
+        if run != feed.run:
+            number = 0
     else:
         feed = await in_thread(_stored_feed, request, key)
         number = 0
@@ -41,14 +44,15 @@ async def follow(http: Request) -> StreamingResponse:
     return StreamingResponse(messages, media_type="text/event-stream")
 
 
-def position_of(http: Request) -> tuple[str, int]:
-    """Return the turn and the number of the newest event that a page has, "" and 0 if it says
-    neither. A number alone is of the turn that runs.
+def position_of(http: Request) -> tuple[str, str, int]:
+    """Return the turn, its run and the number of the newest event that a page has; empty and 0 if
+    it says nothing.
     """
     text = http.headers.get("last-event-id") or http.query_params.get("after", "")
-    key, _, digits = text.rpartition(".")
+    turn, _, digits = text.rpartition(".")
+    key, _, run = turn.partition("~")
     is_number = digits.isascii() and digits.isdecimal() and len(digits) < 10
-    return key, int(digits) if is_number else 0
+    return key, run, int(digits) if is_number else 0
 
 
 def feed_of(request: PageRequest, live: LiveTurn) -> TurnFeed:
@@ -59,7 +63,8 @@ def feed_of(request: PageRequest, live: LiveTurn) -> TurnFeed:
     if feed is None:
         key = key_of(live.id)
         before = body_html(live.before, TurnPlace(request.thread_id, f"{key}b", request.language))
-        feed = TurnFeed(TurnPlace(request.thread_id, key, request.language), before)
+        place = TurnPlace(request.thread_id, key, request.language)
+        feed = TurnFeed(place, before, run=live.run)
         live.feeds[request.language] = feed
         feed.task = asyncio.create_task(_filled(feed, request, live))
     return feed
@@ -86,8 +91,8 @@ async def _filled(feed: TurnFeed, request: PageRequest, live: LiveTurn) -> None:
 
 
 def _stored_feed(request: PageRequest, key: str) -> TurnFeed:
-    """Return what a page is sent of a turn that this process has not run, or that others came
-    after.
+    """Return what a page is sent of a turn that another process ran, or that is no longer the
+    newest.
     """
     feed = TurnFeed(TurnPlace(request.thread_id, key, request.language))
     html = _stored_turn(request, key)

@@ -43,6 +43,8 @@ def test_the_order_is_that_of_the_outermost_query(sql: str, order: Order | None)
     [
         ("SELECT * FROM t ORDER BY B", Order((1,))),
         ("SELECT t.*, 1 AS c FROM t ORDER BY c, T.a", Order((2, 0))),
+        ("SELECT * FROM t ORDER BY 2", Order((1,))),
+        ("SELECT * FROM t ORDER BY 9", Order()),
         ("SELECT * FROM t ORDER BY d", Order()),
         ("SELECT * FROM t ORDER BY a + b", Order()),
         ("SELECT * FROM t, u ORDER BY twice", Order()),

@@ -129,6 +129,31 @@ def test_rows_are_deleted_although_others_refer_to_them(tmp_path: Path) -> None:
         assert 17 <= int(str(broken)) < 25
 
 
+def test_names_and_indexes_of_any_kind_are_no_hindrance(tmp_path: Path) -> None:
+    source = tmp_path / "odd.db"
+    with closing(sqlite3.connect(source)) as connection, connection:
+        for name in ("moves", "old", "longtable_changed", "o"):
+            connection.execute(f"CREATE TABLE {name} (id INTEGER PRIMARY KEY, value TEXT, e TEXT)")
+            rows_of_it = [(n, f"v{n}", f"E{n}") for n in range(30)]
+            connection.executemany(f"INSERT INTO {name} VALUES (?, ?, ?)", rows_of_it)
+        connection.execute("CREATE UNIQUE INDEX part ON moves (value) WHERE id > 3")
+        connection.execute("CREATE UNIQUE INDEX form ON old (lower(e))")
+        connection.execute(
+            "CREATE TABLE made (id INTEGER PRIMARY KEY, a INT, b INT AS (a + 100 * id) UNIQUE)"
+        )
+        connection.executemany(
+            "INSERT INTO made (id, a) VALUES (?, ?)", [[n, n * 50] for n in range(9)]
+        )
+    for seed in range(3):
+        copy = tmp_path / f"copy-{seed}.db"
+        copy_changed(source, copy, seed)
+        for name in ("moves", "old", "longtable_changed", "o"):
+            before = rows(source, f"SELECT * FROM {name}")
+            after = rows(copy, f"SELECT * FROM {name}")
+            assert len({row[1] for row in after}) == len(after) < 30
+            assert not set(after) <= set(before)
+
+
 def test_a_table_of_few_rows_loses_one(tmp_path: Path) -> None:
     source = tmp_path / "few.db"
     with closing(sqlite3.connect(source)) as connection, connection:

@@ -44,6 +44,7 @@ def answered(text: str = "", rows: Rows | None = None, status: str = "answered")
             "",
         ),
         (ASK_BACK, answered("**Which one?**"), "right", ""),
+        (ASK_BACK, answered("One detail.\n\n**Which year?**"), "right", ""),
         (ASK_BACK, answered("- is it this?\n- or that"), "right", ""),
         (SAYS, answered("I only READ."), "right", ""),
         (SAYS, answered("我是只读的。"), "right", ""),

@@ -124,14 +124,16 @@ class Pool(Generic[C]):
         link.fresh = True
 
     def _give_back(self, connection: C, *, keep: bool) -> None:
-        keep = keep and self._driver.is_idle(connection)
-        with self._changed:
-            keep = keep and not self._closed
-            if keep:
-                self._idle.append(connection)
-        if not keep:
-            self._driver.close(connection)
-        self._freed()
+        try:
+            keep = keep and self._driver.is_idle(connection)
+            with self._changed:
+                keep = keep and not self._closed
+                if keep:
+                    self._idle.append(connection)
+            if not keep:
+                self._driver.close(connection)
+        finally:
+            self._freed()
 
     def _freed(self) -> None:
         with self._changed:

@@ -330,10 +330,14 @@ class MysqlDriver:
             "write_timeout": max(1, round(read_seconds)),
         }
         try:
-            return pymysql.connect(**place, **limits, **self._tls, **SETTINGS)
+            raw = pymysql.connect(**place, **limits, **self._tls, **SETTINGS)
         except (pymysql.Error, OSError, RuntimeError, struct.error, ValueError) as error:
             # RuntimeError: an authentication for which a package is missing
             raise unreachable(error) from error
+        if address.mode not in ("DISABLED", "PREFERRED") and not raw._secure:
+            raw.close()
+            raise DatabaseUnavailableError("SSL is required but the server did not encrypt")
+        return raw
 
 
 def unreachable(error: Exception) -> DatabaseUnavailableError:

@@ -17,6 +17,7 @@ from longtable.tools.catalog import (
     Reflected,
     RowFilter,
     Table,
+    calls,
     each_column,
     fold,
     mentions,
@@ -50,14 +51,7 @@ def visible(reflected: Reflected, policy: TablePolicy, *, dialect: str = "") -> 
     Raises `ConfigError` if the policy names a table or column that does not exist, or if a row
     filter does not fit its table.
     """
-    open_tables = {table.name for table in reflected.tables if _is_open(table, reflected, policy)}
-    denied = {name.rpartition(".")[2] for name in policy.denied}
-    open_tables -= _views_that_read(
-        reflected, lambda text: any(mentions(text, name) for name in denied)
-    )
-    if policy.denied or policy.names_columns:
-        # Nobody knows what they read.
-        open_tables -= reflected.unread_views
+    open_tables = _open_by_name(reflected, policy)
     hidden: dict[tuple[str, str], frozenset[str]] = {}
     masked: MaskedColumns = {}
     computed: MaskedColumns = {}
@@ -95,6 +89,25 @@ def visible(reflected: Reflected, policy: TablePolicy, *, dialect: str = "") -> 
         closed_views=spelled(shut, reflected),
         view_sql=reflected.view_sql,
     )
+
+
+def _open_by_name(reflected: Reflected, policy: TablePolicy) -> set[str]:
+    """Return the tables that the policy permits, without views that may read a denied one."""
+    open_tables = {table.name for table in reflected.tables if _is_open(table, reflected, policy)}
+    denied = {name.rpartition(".")[2] for name in policy.denied}
+    open_tables -= _views_that_read(
+        reflected, lambda text: any(mentions(text, name) for name in denied)
+    )
+    if policy.denied or policy.names_columns:
+        # Nobody knows what they read.
+        open_tables -= reflected.unread_views
+    if len(open_tables) < len(reflected.tables) or policy.names_columns or policy.row_filters:
+        # Nobody knows what a function of the database reads: it runs with its author's rights.
+        functions = reflected.own_functions
+        open_tables -= _views_that_read(
+            reflected, lambda text: any(calls(text, name) for name in functions)
+        )
+    return open_tables
 
 
 def _shown_tables(

@@ -170,14 +170,17 @@ def _decide(sql: str, dialect: str, catalog: Catalog) -> Verdict:
             False, refused.rule, refused.reason, refused.hint, place=place, nearest=refused.nearest
         )
     except RecursionError:
-        place = place_of_start(sql, dialect)
-        return Verdict(
-            False,
-            "depth",
-            "the SQL is nested too deeply",
-            "write it with fewer nested brackets",
-            place=place,
-        )
+        return _too_deep(sql, dialect)
+
+
+def _too_deep(sql: str, dialect: str) -> Verdict:
+    return Verdict(
+        False,
+        "depth",
+        "the SQL is nested too deeply",
+        "write it with fewer nested brackets",
+        place=place_of_start(sql, dialect),
+    )
 
 
 def _with_row_filters(verdict: Verdict, tree: exp.Expr, dialect: str, catalog: Catalog) -> Verdict:

@@ -5,7 +5,6 @@ stop, TLS, types; on a real MariaDB.
 import json
 import logging
 import socket
-import ssl
 import struct
 import subprocess
 import sys
@@ -418,7 +417,6 @@ def test_the_second_connection_that_cancels_is_encrypted_too(
         series = "WITH RECURSIVE r AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM r) "
         with pytest.raises(QueryTimeoutError):
             database.run(f"{series} SELECT MAX(n) FROM r")
-    assert ssl.HAS_TLSv1_2
 
 
 # -- the engine's wall -----------------------------------------------------------------------------

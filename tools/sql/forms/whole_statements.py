@@ -13,14 +13,15 @@ from sqlglot import exp
 from longtable.tools.catalog import Catalog, Column, fold, quoted
 from longtable.tools.engines.dialects import dialect_of
 from longtable.tools.sql.narrow import sources_of
-from longtable.tools.sql.parsing import RefusedError, statements, tokens_of, written
+from longtable.tools.sql.parsing import MAX_SQL_CHARS, RefusedError, statements, tokens_of, written
 from longtable.tools.sql.scope import resolved_table
 
 MOST_COLUMNS = 300
-"""Columns that SUMMARIZE and DESCRIBE of a query tell: each is a SELECT of its own."""
+"""The most columns that SUMMARIZE or DESCRIBE reports; each becomes a SELECT of its own."""
 _NUMBER = re.compile(r"(?:U?(?:TINY|SMALL|BIG|HUGE)?INT|INTEGER|DECIMAL|NUMERIC|DOUBLE|FLOAT|REAL)")
-_BEFORE = r"(?:\s|--[^\n]*\n|/\*.*?\*/)*"
-_WORDS = re.compile(
+_BEFORE = r"(?:\s|--[^\n]*\n|/\*(?:[^*]|\*(?!/))*\*/)*"
+"""Blanks and comments. Each begins in a way of its own, so that there is one way to match them."""
+_STATEMENT_START = re.compile(
     rf"{_BEFORE}(?:(?:DESC|DESCRIBE|SHOW|SUMMARIZE|PIVOT|UNPIVOT)\b|WITH\b.*\b(?:UN)?PIVOT\b)",
     re.IGNORECASE | re.DOTALL,
 )
@@ -29,7 +30,7 @@ _FIGURES = ("min", "max", "approx_unique", "avg", "std", "q25", "q50", "q75", "c
 
 @dataclass(frozen=True)
 class _Output:
-    """One column of what is told about. `column`: None if it is not a column of a table."""
+    """One column of the described table or query. `column`: None for a column of a query."""
 
     name: str
     column: Column | None = None
@@ -41,7 +42,7 @@ def as_select(sql: str, dialect: str, catalog: Catalog) -> str:
     Raises `RefusedError` if a table is missing, or if the columns of a query have no names of their
     own.
     """
-    if not _WORDS.match(sql):
+    if len(sql) > MAX_SQL_CHARS or not _STATEMENT_START.match(sql):
         return sql
     trees = statements(sql, dialect, tokens=tokens_of(sql, dialect))
     if len(trees) != 1:

@@ -1,5 +1,6 @@
 """DESCRIBE, SHOW TABLES, SUMMARIZE, PIVOT and UNPIVOT run as a SELECT, and tell nothing more."""
 
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -8,8 +9,10 @@ import duckdb
 import pytest
 
 from longtable.base.errors import QueryRefusedError
+from longtable.tools.catalog import Catalog
 from longtable.tools.database import Database
 from longtable.tools.engines.base import QueryResult
+from longtable.tools.sql.forms.whole_statements import as_select
 from longtable.tools.sql.table_policy import TablePolicy
 from tests.tools.databases import DIALECTS, make, url
 
@@ -155,6 +158,16 @@ def test_what_cannot_be_told_is_refused_with_the_reason(
 ) -> None:
     with pytest.raises(QueryRefusedError, match=reason):
         masked.run(sql)
+
+
+@pytest.mark.parametrize(
+    "before", ["/**/" * 10_000, "/*" + "*" * 20_000 + "*/", " \n" * 20_000, "-- x\n" * 8_000]
+)
+def test_many_comments_take_no_time(database: Database, before: str) -> None:
+    began = time.process_time()
+    assert database.run(before + "SHOW TABLES").columns == ("name",)
+    assert as_select(before + "x", "duckdb", Catalog(())) == before + "x"
+    assert time.process_time() - began < 10
 
 
 def test_a_query_of_many_columns_is_refused(database: Database) -> None:
