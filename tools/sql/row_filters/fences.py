@@ -20,6 +20,7 @@ from sqlglot import Token, TokenType, exp
 
 from longtable.tools.catalog import Catalog, Column, RowFilter, Table, fold, quoted
 from longtable.tools.engines.dialects import dialect_of
+from longtable.tools.sql.masks.masked_names import ROW_IDS
 from longtable.tools.sql.narrow import without_schema
 from longtable.tools.sql.parsing import (
     MAX_WRITTEN_CHARS,
@@ -87,6 +88,7 @@ class Fences:
         tree = tree.copy()
         tables = [place.table for place in self._places(tree)]
         for column in list(tree.find_all(exp.Column)):
+            self._check_row_id(column, tables)
             without_schema(column, tables)
         _name_columns(tree, self._places(tree), self.heading)
         names = _Names(self.render(tree), own)
@@ -95,6 +97,22 @@ class Fences:
         text, marks = names.marked(self.render(tree), self.dialect)
         self._check(tree, text, names)
         return Fenced(text, marks)
+
+    def _check_row_id(self, column: exp.Column, tables: Sequence[Table]) -> None:
+        """Refuse the number of a row, which SQLite gives as NULL for a subquery. Raises
+        `RefusedError`.
+        """
+        name = fold(column.name)
+        if not dialect_of(self.dialect).row_ids or name not in ROW_IDS:
+            return
+        if not self.catalog.has_column(name):
+            raise RefusedError(
+                "rows",
+                f"{column.name} of {tables[0].name!r} cannot be read, because only some of its rows"
+                " are seen",
+                "use a column of the table",
+                node=column,
+            )
 
     def _places(self, tree: exp.Expr) -> list[_Place]:
         places: list[_Place] = []

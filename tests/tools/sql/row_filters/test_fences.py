@@ -1,5 +1,6 @@
 """A row filter stands at each place where its table is read, in each engine."""
 
+import re
 from collections.abc import Iterator
 from contextlib import ExitStack
 
@@ -13,8 +14,9 @@ from longtable.tools.engines.dialects import DIALECTS as RECORDS
 from longtable.tools.sql.parsing import RefusedError
 from longtable.tools.sql.row_filters.fences import Fences, _Names, with_named_marks
 from longtable.tools.sql.wall import VERDICTS, check, own_sql
-from tests.tools.databases import DIALECTS
+from tests.tools.databases import DIALECTS, Place, url
 from tests.tools.sql.row_filters.rows_database import NORTH, VISIBLE, make_rows, open_rows
+from tests.tools.sql.sql_texts import ALLOWED, BOTH_ALLOWED
 
 
 @pytest.fixture(scope="module")
@@ -336,3 +338,50 @@ def test_own_sql_without_a_filtered_table_keeps_its_marks() -> None:
     )
     assert own.sources is None
     assert "?" in own.sql
+
+
+EVERY_TABLE = (
+    "people",
+    "order",
+    "audit",
+    "Order Details",
+    "客户",
+    "empty_list",
+    "numbers",
+    "bosses",
+)
+OF_ONE = {
+    "sqlite": ("generated", "keyed"),
+    "duckdb": ("nested", "sales.items"),
+    "postgres": ("nested", "Mixed", "sales.items", "measures", "safe", "by_city"),
+}
+MOMENTS = re.compile(r"\bSAMPLE\b|TABLESAMPLE|now\(\)|age\(|current_|random|clock_|\browid\b", re.I)
+WHOLE_ROWS = ("SELECT p FROM people p",)
+"""A row of a subquery has no type of its own, so PostgreSQL sends its parts."""
+
+
+def test_a_filter_that_every_row_meets_changes_no_answer(
+    dialect: str, databases: dict[str, Database], files: dict[str, Place]
+) -> None:
+    filters = dict.fromkeys((*EVERY_TABLE, *OF_ONE[dialect]), "1 = 1")
+    policy = TablePolicy(denied=frozenset({"vault"}), row_filters=filters)
+    changed: dict[str, tuple[object, object]] = {}
+    asked = 0
+    with Database.open(url(files[dialect]), policy=policy, isolation="none") as filtered:
+        for sql in [*BOTH_ALLOWED, *ALLOWED[dialect]]:
+            if MOMENTS.search(sql) or sql in WHOLE_ROWS:
+                continue
+            asked += 1
+            plain = sorted(map(repr, databases[dialect].run(sql).rows))
+            if (rows := sorted(map(repr, filtered.run(sql).rows))) != plain:
+                changed[sql] = (plain, rows)
+    assert changed == {}
+    assert asked > 60
+
+
+def test_numbers_of_rows_are_refused(rows_databases: dict[str, Database]) -> None:
+    north = rows_databases["sqlite"].bound(NORTH)
+    for sql in ("SELECT max(rowid) FROM orders", "SELECT id FROM orders o WHERE o._rowid_ = 3"):
+        with pytest.raises(QueryRefusedError, match="only some of its rows are seen"):
+            north.run(sql)
+    assert scalar(north, "SELECT max(rowid) FROM items") == 4
