@@ -94,7 +94,7 @@ async def open_session(settings: Settings, progress: Progress) -> AsyncIterator[
     from longtable.store.persistence import open_persistence
 
     context = settings.context().replace(channel="cli")
-    arguments = graph_arguments(settings)
+    arguments = graph_arguments(settings) | {"row_parameters": row_function(settings)}
     store = store_url(settings.store.url)
     opening = open_persistence(store, key=key_for("LONGTABLE_STORE_KEY"))
     check_apart(database=database_url(settings), store=store)
@@ -115,13 +115,7 @@ async def open_session(settings: Settings, progress: Progress) -> AsyncIterator[
         # Results are plain files: an encrypted store has none beside it.
         lasting = None if opening.key else results_folder(store)
         results = open_results(lasting or Path(stack.enter_context(tempfile.TemporaryDirectory())))
-        built = build_graph(
-            database=database,
-            results=results,
-            hooks=hooks,
-            row_parameters=row_function(settings),
-            **arguments,
-        )
+        built = build_graph(database=database, results=results, hooks=hooks, **arguments)
         graph = built.compile(checkpointer=persistence.checkpointer, store=persistence.store)
         with _demo_hint(settings):
             # A wrong file, and a name in the policy that it lacks, are told now, not in the first
