@@ -3,6 +3,8 @@
 import re
 from collections.abc import Iterator
 from contextlib import ExitStack
+from datetime import date
+from decimal import Decimal
 
 import pytest
 import sqlglot
@@ -385,3 +387,26 @@ def test_numbers_of_rows_are_refused(rows_databases: dict[str, Database]) -> Non
         with pytest.raises(QueryRefusedError, match="only some of its rows are seen"):
             north.run(sql)
     assert scalar(north, "SELECT max(rowid) FROM items") == 4
+
+
+def test_workers_bind_the_values_too(
+    dialect: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    policy = TablePolicy(
+        row_filters={"orders": "region = :region AND total >= :least AND total < :most"}
+    )
+    place = make_rows(tmp_path_factory.mktemp("workers"), dialect)
+    with Database.open(url(place), policy=policy, isolation="process") as database:
+        seen = database.bound({"region": "north", "least": Decimal(4), "most": 10.5})
+        assert scalar(seen, "SELECT count(*) FROM orders") == 4
+        assert seen.read('SELECT max("id") FROM "orders"', seconds=5) == [(5,)]
+        assert seen.check_sql("SELECT * FROM orders a, orders b").pairs == 16.0
+        with pytest.raises(
+            RowParameterError, match="'most' must be a number, found date"
+        ) as caught:
+            database.bound({"region": "north", "least": 1, "most": date(2024, 1, 31)}).run(
+                "SELECT 1 FROM orders"
+            )
+        assert caught.value.name == "most"
+        with pytest.raises(RowParameterError, match="'region' is missing"):
+            database.run("SELECT 1 FROM orders")
