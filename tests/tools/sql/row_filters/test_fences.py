@@ -365,7 +365,7 @@ WHOLE_ROWS = ("SELECT p FROM people p",)
 def test_a_filter_that_every_row_meets_changes_no_answer(
     dialect: str, databases: dict[str, Database], files: dict[str, Place]
 ) -> None:
-    filters = dict.fromkeys((*EVERY_TABLE, *OF_ONE[dialect]), "1 = 1")
+    filters: dict[str, str] = dict.fromkeys([*EVERY_TABLE, *OF_ONE[dialect]], "1 = 1")
     policy = TablePolicy(denied=frozenset({"vault"}), row_filters=filters)
     changed: dict[str, tuple[object, object]] = {}
     asked = 0
