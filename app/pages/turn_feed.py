@@ -70,7 +70,8 @@ class TurnFeed:
 
     def _position(self, number: int) -> str:
         """Return the place in the stream of events from which a page can go on."""
-        return f"{self.place.key}~{self.run}.{number}"
+        run = f"~{self.run}" if self.run else ""
+        return f"{self.place.key}{run}.{number}"
 
     def after(self, number: int) -> str:
         """Return the HTML that brings a page from an event to the newest one. If `number` is 0, it

@@ -35,7 +35,7 @@ async def follow(http: Request) -> StreamingResponse:
     key, run, number = position_of(http)
     if live is not None and live.owner == request.owner and key in ("", key_of(live.id)):
         feed = feed_of(request, live)
-        if run != feed.run:
+        if run and run != feed.run:
             number = 0
     else:
         feed = await in_thread(_stored_feed, request, key)

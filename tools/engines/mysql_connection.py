@@ -25,6 +25,8 @@ CONNECT_SECONDS = 10
 SPARE_SECONDS = 15
 """The seconds beyond the time limit of a query after which a silent server counts as gone."""
 PORT = 3306
+ACCESS_DENIED = (1044, 1045, 1698)
+"""The server's codes for a wrong account or password, and for a database that it may not use."""
 RESET_CONNECTION = 0x1F
 """The protocol's command, for which the driver has no method."""
 OLDEST = {"MySQL": (8, 0), "MariaDB": (10, 5)}
@@ -345,4 +347,8 @@ def unreachable(error: Exception) -> DatabaseUnavailableError:
     text = str(error.args[-1]) if error.args else type(error).__name__
     if isinstance(error, socket.timeout):
         text = "it does not answer in time"
+    if error.args and error.args[0] in ACCESS_DENIED:
+        return DatabaseUnavailableError(
+            f"the MySQL server does not admit the account: {text[:300]}"
+        )
     return DatabaseUnavailableError(f"the MySQL server cannot be reached: {text[:300]}")

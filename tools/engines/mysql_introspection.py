@@ -141,11 +141,16 @@ class Grants:
     beyond: tuple[str, ...]
 
 
+_TO_PUBLIC = re.compile(r"\bON `test(?:\\_%)?`\.\* TO PUBLIC\b", re.IGNORECASE)
+
+
 def read_grants(lines: Iterable[str]) -> Grants:
     """Read the answer to SHOW GRANTS."""
     refused: set[str] = set()
     beyond: set[str] = set()
     for line in lines:
+        if _TO_PUBLIC.search(line):
+            continue  # everybody has these: on a fresh server, rights on its database `test`
         if (grant := _GRANT.match(line)) is None:
             continue  # a role; its rights have lines of their own
         everywhere = grant["place"].strip() == "*.*"

@@ -56,6 +56,18 @@ def test_a_reader_goes_on_after_the_event_that_it_has(
     assert newest_id(rest) == newest_id(whole)
 
 
+def test_a_page_that_has_events_of_an_earlier_run_is_sent_the_whole_turn(
+    browser: Browser, model: ModelServer
+) -> None:
+    model.script(call("run_sql", sql=SQL), say("the answer"))
+    thread = browser.new_thread()
+    browser.post(f"{thread}/ask", question="How many?")
+    whole = browser.follow(thread)
+    key = newest_id(whole).partition("~")[0]
+    again = browser.follow(thread, **{"Last-Event-ID": f"{key}~earlier.5"})
+    assert shown_body(again) == shown_body(whole)
+
+
 def test_a_page_of_an_older_turn_is_sent_that_turn_as_it_is_stored(
     browser: Browser, model: ModelServer
 ) -> None:

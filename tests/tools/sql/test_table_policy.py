@@ -17,6 +17,7 @@ from longtable.base.errors import (
     QueryRefusedError,
     TooManyRowsError,
 )
+from longtable.tools.catalog import Column, Reflected, Table
 from longtable.tools.database import Database
 from longtable.tools.fetch import ThreadResults, fetched
 from longtable.tools.results.result_store import ResultStore
@@ -24,6 +25,7 @@ from longtable.tools.schema.schema_tools import describe_tables, list_tables
 from longtable.tools.schema.values import find_values
 from longtable.tools.sql.table_policy import TablePolicy, load_policy
 from longtable.tools.sql.verdict import MASK
+from longtable.tools.sql.visible import visible
 from longtable.tools.toolset import run_sql
 from longtable.tools.workers.runner import Runner, Stop
 from tests.tools.databases import DIALECTS, Place, engine_of, make, open_at, spelled
@@ -515,3 +517,38 @@ def test_a_policy_file_says_the_same_as_code(encoding: str, tmp_path: Path) -> N
         masked_columns=frozenset({"email"}),
         allowed_columns=frozenset({"pay.staff_id"}),
     )
+
+
+SECRET = Table("secret", "table", (Column("s", "TEXT"),))
+ORDERS = Table("orders", "table", (Column("a", "INTEGER"),))
+CALLING = Table("calling", "view", (Column("x", "TEXT"),))
+OUTER = Table("outer_view", "view", (Column("x", "TEXT"),))
+PLAIN = Table("plain", "view", (Column("a", "INTEGER"),))
+
+
+@pytest.mark.parametrize("call", ["f()", "`shop`.`f`()", '"F" ()', "upper(main.f (1))"])
+@pytest.mark.parametrize(
+    ("policy", "closed"),
+    [
+        (TablePolicy(), False),
+        (TablePolicy(denied=frozenset({"secret"})), True),
+        (TablePolicy(masked_columns=frozenset({"orders.a"})), True),
+        (TablePolicy(allowed=frozenset({"orders", "calling", "outer_view", "plain"})), True),
+    ],
+)
+def test_a_view_that_calls_a_function_of_the_database_is_closed_if_anything_is_hidden(
+    call: str, policy: TablePolicy, closed: bool
+) -> None:
+    reflected = Reflected(
+        (SECRET, ORDERS, CALLING, OUTER, PLAIN),
+        {
+            ("main", "calling"): f"CREATE VIEW calling AS SELECT {call} AS x",
+            ("main", "outer_view"): "CREATE VIEW outer_view AS SELECT x FROM calling",
+            ("main", "plain"): "CREATE VIEW plain AS SELECT a AS f FROM orders",
+        },
+        frozenset({"shop"}),
+        own_functions=frozenset({"f"}),
+    )
+    names = {table.name for table in visible(reflected, policy, dialect="duckdb").tables}
+    assert ("calling" in names, "outer_view" in names) == (not closed, not closed)
+    assert {"orders", "plain"} <= names
