@@ -227,7 +227,10 @@ def test_a_wrong_password_a_missing_database_and_a_missing_server_are_told() -> 
             server.url("shop", user="ada", password="s3crwrong"),
             "does not admit the account: Access denied",
         ),
-        (server.url("nowhere", user="ada", password="s3cr@t"), "does not admit the account: .*nowhere"),
+        (
+            server.url("nowhere", user="ada", password="s3cr@t"),
+            "does not admit the account: .*nowhere",
+        ),
         (f"mysql://ada:s3cr@127.0.0.1:{free_port()}/shop", "cannot be reached: .*refused"),
         (server.url("shop", user="ada") + "?unix_socket=/missing", "cannot be reached"),
     ):
