@@ -24,7 +24,7 @@ from longtable.app.pages.turn_html import partial_html
 from longtable.app.server.requests import file_headers
 from longtable.app.server.thread_routes import FORMS
 from longtable.app.settings.run_settings import check_thread_id, new_thread_id
-from longtable.base.errors import ConfigError, ThreadNotFoundError
+from longtable.base.errors import ConfigError, DatabaseUnavailableError, ThreadNotFoundError
 from longtable.graph.thread_list import (
     MOST_THREADS,
     ThreadInfo,
@@ -202,7 +202,12 @@ def upload(request: PageRequest) -> Response:
             raise
     else:
         return toast("upload_late", request.language, status=409)
-    uploads.keep(request.thread_id, request.owner, file.filename, file.file)
+    try:
+        uploads.keep(request.thread_id, request.owner, file.filename, file.file)
+    except DatabaseUnavailableError as error:
+        folder = uploads.folder_of(request.thread_id, request.owner)
+        reason = str(error).replace(f"{folder}/", "")
+        return toast("upload_unreadable", request.language, status=422, reason=reason)
     return redirect(f"{address_of(request.thread_id)}?{NEW}")
 
 

@@ -4,8 +4,10 @@ A file lies in a folder of its owner and its thread, and is deleted with the thr
 opened when its thread is asked, behind the same walls as any other; at most eight are open.
 """
 
+import gzip
 import shutil
 import threading
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -82,14 +84,15 @@ class Uploads:
         self._open: dict[tuple[str, str | None], Uploaded] = {}
         self._lock = threading.Lock()
 
-    def _home(self, thread_id: str, owner: str | None) -> Path:
+    def folder_of(self, thread_id: str, owner: str | None) -> Path:
+        """Return the folder of a thread's file."""
         # A mark before the names: neither "." nor ".." may be one.
         whose = f"o-{quote(owner, safe='')}" if owner else "all"
         return self.folder / whose[:200] / f"t-{quote(thread_id, safe='')}"[:200]
 
     def file_of(self, thread_id: str, owner: str | None) -> Path | None:
         """Return the file of a thread, None if it has none."""
-        home = self._home(thread_id, owner)
+        home = self.folder_of(thread_id, owner)
         files = sorted(home.glob("*")) if home.is_dir() else []
         return next((file for file in files if not file.name.startswith(".")), None)
 
@@ -101,12 +104,14 @@ class Uploads:
         of `Database.open`.
         """
         kept = safe_name(name)
-        home = self._home(thread_id, owner)
+        home = self.folder_of(thread_id, owner)
         draft = home / ".draft"
         try:
             home.mkdir(parents=True, exist_ok=True)
             with draft.open("wb") as target:
                 self._copy(source, target)
+            if kept.endswith(GZIP):
+                self._check_unpacked(draft)
             draft.replace(home / kept)
         except OSError as error:
             shutil.rmtree(home, ignore_errors=True)
@@ -135,6 +140,24 @@ class Uploads:
                 )
             target.write(chunk)
 
+    def _check_unpacked(self, packed: Path) -> None:
+        """Refuse a file that is too large once it is unpacked: a packed file of 150 kB may hold
+        gigabytes.
+        """
+        left = self.most_bytes
+        try:
+            with gzip.open(packed) as file:
+                while left >= 0 and (chunk := file.read(1 << 20)):
+                    left -= len(chunk)
+        except (EOFError, zlib.error, gzip.BadGzipFile):
+            return  # whoever loads it says what is wrong with it
+        if left < 0:
+            raise UploadRefusedError(
+                f"the file is larger than {self.most_bytes:,} bytes once it is unpacked",
+                name="file",
+                wanted=f"at most {self.most_bytes:,} bytes",
+            )
+
     def of(self, thread_id: str, owner: str | None) -> Uploaded | None:
         """Return the open database of a thread, None if the thread has no file of its own. Raises
         `TooManyTurnsError` if as many are open as may be, and turns run on all of them.
@@ -162,7 +185,7 @@ class Uploads:
         """Give a fork the file of its thread."""
         file = self.file_of(thread_id, owner)
         if file is not None:
-            home = self._home(other_id, owner)
+            home = self.folder_of(other_id, owner)
             home.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(file, home / file.name)
 
@@ -172,7 +195,7 @@ class Uploads:
             opened = self._open.pop((thread_id, owner), None)
             if opened is not None:
                 opened.database.close()
-        shutil.rmtree(self._home(thread_id, owner), ignore_errors=True)
+        shutil.rmtree(self.folder_of(thread_id, owner), ignore_errors=True)
 
     def close(self) -> None:
         """Close all databases. The files stay."""

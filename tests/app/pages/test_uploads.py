@@ -1,5 +1,6 @@
 """Files of people's own: kept by owner, opened eight at a time, deleted with the thread."""
 
+import gzip
 import io
 import sqlite3
 from collections.abc import Iterator
@@ -164,22 +165,27 @@ def test_a_sqlite_file_is_uploaded(server: Server, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "data", "status"),
+    ("name", "data", "status", "said"),
     [
-        ("a.exe", b"MZ", 400),
-        ("a.csv", b"x" * 1_500_000, 400),
-        ("a.csv", b"x" * 4_000_000, 413),
-        ("a.xlsx", b"no workbook", 503),
-        ("a.db", b"no database at all", 503),
-        ("", b"", 422),
+        ("a.exe", b"MZ", 400, ""),
+        ("a.csv", b"x" * 1_500_000, 400, ""),
+        ("a.csv", b"x" * 4_000_000, 413, ""),
+        ("a.csv.gz", gzip.compress(b"a,b\n" * 1_000_000), 400, ""),
+        ("a.csv.gz", gzip.compress(b"a,b\n1,2\n")[:-9], 422, "cannot be asked"),
+        ("a.xlsx", b"no workbook", 422, "a.xlsx"),
+        ("a.csv", b'a,b\n"open,1\n2,3\n', 422, "never closed"),
+        ("a.db", b"no database at all", 422, "is not a sqlite database"),
+        ("", b"", 422, ""),
     ],
 )
 def test_a_bad_upload_is_a_sentence_and_keeps_nothing(
-    server: Server, home: Home, name: str, data: bytes, status: int
+    server: Server, home: Home, name: str, data: bytes, status: int, said: str
 ) -> None:
     browser = server.browser()
     thread = browser.new_thread()
     answer = send(browser, thread, name, data)
     assert answer.status_code == status, answer.text
     assert "toast" in answer.text
+    assert said in answer.text
+    assert str(home.folder) not in answer.text
     assert "shop" in browser.open(f"{thread}?new=1").text
