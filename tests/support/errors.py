@@ -31,16 +31,19 @@ def _family(cls: type[LongtableError]) -> Iterator[type[LongtableError]]:
 
 
 def _classes() -> list[type[LongtableError]]:
-    """Return every class of error in the package, by name; no module without one is imported: it
-    may need an extra.
+    """Return every public class of error in the package, by name. No module without one is
+    imported: it may need an extra.
     """
+    ours_alone = re.compile(r"^class [A-Z]\w*Error\((?!Exception\b)", re.MULTILINE)
     for path in (path for room in ROOMS for path in (ROOT / room).rglob("*.py")):
-        if re.search(r"^class \w+Error\b", path.read_text(encoding="utf-8"), re.MULTILINE):
+        if ours_alone.search(path.read_text(encoding="utf-8")):
             import_module(".".join(("longtable", *path.relative_to(ROOT).with_suffix("").parts)))
     ours = {
         each
         for each in _family(LongtableError)
-        if each.__module__.startswith("longtable.") and not issubclass(each, RunFailedError)
+        if each.__module__.startswith("longtable.")
+        and not issubclass(each, RunFailedError)
+        and not each.__name__.startswith("_")
     }
     return sorted(ours, key=lambda cls: cls.__name__)
 
