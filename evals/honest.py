@@ -22,6 +22,7 @@ import duckdb
 
 from longtable.base.errors import LongtableError
 from longtable.tools.database import Database
+from longtable.tools.engines.dialects import MYSQL
 from longtable.tools.sql.table_policy import TablePolicy
 from tests.support.mariadb import mariadb_server, stop_mariadb_server
 from tests.support.postgres import postgres_server, stop_postgres_server
@@ -142,15 +143,13 @@ def mariadb_database(data: Path, _: Path) -> str:
 
 def _values(row: Sequence[object]) -> str:
     """Return a row as MariaDB's literals."""
-    cells = ["NULL" if cell is None else literal_of(cell) for cell in row]
+    cells: list[str] = []
+    for cell in row:
+        if cell is None:
+            cells.append("NULL")
+        else:
+            cells.append(MYSQL.literal(cell) if isinstance(cell, str) else str(cell))
     return f"({', '.join(cells)})"
-
-
-def literal_of(cell: object) -> str:
-    """Return a cell as a literal."""
-    if not isinstance(cell, str):
-        return str(cell)
-    return "'" + cell.replace("\\", "\\\\").replace("'", "''") + "'"
 
 
 MAKERS: dict[str, Callable[[Path, Path], str]] = {
