@@ -65,6 +65,7 @@ actual value, and what to do. A program reads `error.code` and the attributes. A
             QueryCancelledError
             RowParameterError
             OtherRowsError
+            UnknownDatabaseError
         ProviderError
             ProviderAuthError
             ProviderQuotaError
@@ -744,12 +745,22 @@ class DatabaseError(LongtableError):
     column: int | None = None
     nearest: tuple[str, ...] = ()
     """Names that the query probably meant, the likeliest first."""
+    database: str = ""
+    """The name of the database, if there are several and it is known. The text begins with it."""
+
+    def __str__(self) -> str:
+        text = super().__str__()
+        return f"database {self.database}: {text}" if self.database else text
 
 
 class DatabaseUnavailableError(DatabaseError):
     """The database is missing, unreadable, locked, or not a database of the kind its URL says."""
 
     problem = "unavailable"
+
+    @property
+    def sentence(self) -> str:
+        return f"{self.code}.named" if self.database else self.code
 
 
 class QueryRefusedError(DatabaseError):
@@ -897,6 +908,31 @@ class OtherRowsError(DatabaseError):
             f"the rows of {handle} were read under other row parameters: run its query again"
         )
         self.handle = handle
+
+
+class UnknownDatabaseError(DatabaseError):
+    """A call names no database though there are several, or one that is not there. `name` is what
+    it named; `known` are the names of the databases, empty if there is only one.
+    """
+
+    problem = "unknown_name"
+
+    def __init__(self, name: str, *, known: tuple[str, ...], near: str = "") -> None:
+        names = ", ".join(known)
+        if not known:
+            reason = (
+                f"there is no database {name!r}: this conversation asks one database, so leave out"
+                " `database`"
+            )
+        elif not name:
+            reason = f"say which database to ask: `database` must be one of {names}"
+        else:
+            hint = f"; did you mean {near}?" if near else "."
+            reason = f"there is no database {name!r}{hint} The databases are {names}"
+        super().__init__(reason)
+        self.name = name
+        self.known = known
+        self.nearest = (near,) if near else ()
 
 
 class WorkerLostError(DatabaseError):

@@ -245,6 +245,8 @@ class QueryStarted(TypedDict):
     call_id: str
     name: str
     sql: str
+    database: NotRequired[str]
+    """The name of the database that is asked. Present only if there are several."""
 
 
 class Verified(TypedDict):
@@ -270,6 +272,8 @@ class QueryFinished(TypedDict):
     status: Literal["success", "error"]
     ms: int
     sql: str
+    database: NotRequired[str]
+    """The name of the database that was asked. Present only if there are several."""
     columns: NotRequired[list[str]]
     column_types: NotRequired[list[str]]
     rows: NotRequired[list[list[Any]]]

@@ -131,7 +131,7 @@ KEYS = {
         " ledger_budget kept earlier folds merged replaces report"
     ),
     "CompactionReport": "ms reasons ahead archive",
-    "ToolReport": "ms query sql decision decided_by verified not_kept",
+    "ToolReport": "ms query sql database decision decided_by verified not_kept",
     "AnswerReport": "usage material recalls fallbacks color",
     "Edit": (
         "id op turn time pin pins quote message number record score comment why answer figures"
@@ -152,7 +152,7 @@ KEYS = {
         "name words system has_data tool_tokens model own_model limit encoding pin_tools rounds"
         " apart"
     ),
-    "Schema": "hash budget card shown tables note rows",
+    "Schema": "hash budget card shown tables note rows databases",
     "Learned": "ratio samples limit recent",
     "Approval": "asked decided passed_over",
     "ArchiveCount": "count",

@@ -449,6 +449,7 @@ class Conversation:
         *,
         sql: str | None = None,
         by: str = "",
+        database: str = "",
     ) -> VerifiedQuery:
         """Write the question of a turn and the SQL that answers it into the knowledge folder. `by`:
         who checked them. If the folder has a query of this question and this SQL, return that one
@@ -457,9 +458,10 @@ class Conversation:
 
         `turn`: None for the newest turn with a query that gave a result; with `sql`, for the newest
         turn. `question`: other words than the turn's own. `sql`: the SQL that should have run, if
-        another one ran; it is planned and not run. Raises `NothingToKeepError` if there is no such
-        turn, and `ConfigError` if there is no knowledge folder, if the query cannot run, or if
-        neither folder nor store can keep it.
+        another one ran; it is planned and not run. `database`: which of several it asks, if not the
+        one that the turn asked. Raises `NothingToKeepError` if there is no such turn, and
+        `ConfigError` if there is no knowledge folder, if the query cannot run, or if neither folder
+        nor store can keep it.
         """
         if self.knowledge is None:
             raise ConfigError(
@@ -467,7 +469,10 @@ class Conversation:
                 " Conversation(..., knowledge=KnowledgeFolder(path))"
             )
         now = datetime.now(UTC)
-        query = query_to_keep(self.history(), turn, question=question, sql=sql, by=by, now=now)
+        history = self.history()
+        query = query_to_keep(
+            history, turn, question=question, sql=sql, by=by, now=now, database=database
+        )
         store = self._threads.optional_store
         return keep_query(self.knowledge, query, store, now.isoformat())
 
@@ -475,7 +480,7 @@ class Conversation:
         """Return the question and the SQL that `keep` would write. Raises `NothingToKeepError` if
         there is no query that gave a result.
         """
-        return query_of_turn(self.history(), turn)
+        return query_of_turn(self.history(), turn)[:2]
 
     def rate(self, turn: int, score: Score, comment: str = "") -> None:
         """Rate the answer of a turn as right (1) or wrong (-1). The rating is kept with the thread

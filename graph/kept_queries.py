@@ -17,16 +17,19 @@ from longtable.knowledge.folder import KnowledgeFolder
 from longtable.memory.messages.call_reports import tool_report
 from longtable.memory.messages.marks import TABLES, marks_of, turn_number
 from longtable.memory.messages.rounds import all_calls, is_users
+from longtable.nodes.tooling.tool_call import call_database
 from longtable.store.records.knowledge_records import KnowledgeRecords
 
 STORE = Place("store")
 """The place of a query that is kept in the store."""
 _TEXTS = ("name", "question", "sql", "checked_by", "checked_on")
+Asked = tuple[str, str, str]
+"""A question, the SQL that answered it, and the name of its database, "" if there was only one."""
 
 
-def query_of_turn(messages: Sequence[BaseMessage], turn: int | None) -> tuple[str, str]:
-    """Return the question of a turn, and the SQL of its last query that gave a result. If `turn` is
-    None, it is the newest turn with such a query.
+def query_of_turn(messages: Sequence[BaseMessage], turn: int | None) -> Asked:
+    """Return the question of a turn, and the SQL and database of its last query that gave a result.
+    If `turn` is None, it is the newest turn with such a query.
 
     Raises `NothingToKeepError` if there is none.
     """
@@ -51,10 +54,12 @@ def query_of_turn(messages: Sequence[BaseMessage], turn: int | None) -> tuple[st
     calls = chain.from_iterable(map(all_calls, of_turn))
     call_id = getattr(newest, "tool_call_id", "")
     edited = tool_report(newest).get("sql")
-    sql = next((str(call["args"].get("sql", "")) for call in calls if call["id"] == call_id), "")
+    args = next((call["args"] for call in calls if call["id"] == call_id), {})
+    sql = str(args.get("sql", ""))
     if edited is not None:
         sql = edited  # a person put it in place of the model's
-    return question_of_turn(messages, number), sql
+    database = tool_report(newest).get("database") or call_database(args)
+    return question_of_turn(messages, number), sql, database
 
 
 def query_to_keep(
@@ -65,6 +70,7 @@ def query_to_keep(
     sql: str | None,
     by: str,
     now: datetime,
+    database: str = "",
 ) -> VerifiedQuery:
     """Return the question of a turn with the SQL that answered it, or with the SQL that should have
     run, as a query without a name. The arguments are those of `Conversation.keep`.
@@ -72,16 +78,26 @@ def query_to_keep(
     Raises `NothingToKeepError` if there is none.
     """
     if sql is None:
-        asked, sql = query_of_turn(messages, turn)
+        asked, sql, database = query_of_turn(messages, turn)
     else:
         asked = question or question_of_turn(messages, turn)
+        database = database or _database_of_turn(messages, turn)
     return VerifiedQuery(
         name="",
         question=question or asked,
         sql=sql,
         checked_by=by,
         checked_on=now.date().isoformat(),
+        database=database,
     )
+
+
+def _database_of_turn(messages: Sequence[BaseMessage], turn: int | None) -> str:
+    """Return the database that a turn asked, "" if it asked none."""
+    try:
+        return query_of_turn(messages, turn)[2]
+    except NothingToKeepError:
+        return ""
 
 
 def question_of_turn(messages: Sequence[BaseMessage], turn: int | None) -> str:
@@ -131,6 +147,8 @@ def keep_query(
         "checked_on": kept.checked_on,
         "time": time,
     }
+    if kept.database:
+        fields["database"] = kept.database
     records.keep(fields)
     teach_kept(folder, records)
     return replace(kept, place=STORE)
@@ -146,7 +164,7 @@ def remove_entry(folder: KnowledgeFolder, name: str, store: BaseStore | None) ->
     teach_kept(folder, records)
     for query in folder.current().queries:
         if query.name == name and query.place == STORE:
-            records.forget(query.question, query.sql)
+            records.forget(query.question, query.sql, query.database)
             teach_kept(folder, records)
             return True
     return folder.remove(name)
@@ -171,6 +189,8 @@ def _from_record(fields: Mapping[str, Any]) -> VerifiedQuery | None:
     texts = {name: fields.get(name) for name in _TEXTS}
     wordings = fields.get("wordings")
     sound = isinstance(wordings, list) and all(isinstance(each, str) for each in wordings)
+    database = fields.get("database", "")
+    sound = sound and isinstance(database, str)
     if not sound or not all(isinstance(text, str) for text in texts.values()):
         return None
     return VerifiedQuery(
@@ -180,5 +200,6 @@ def _from_record(fields: Mapping[str, Any]) -> VerifiedQuery | None:
         sql=str(texts["sql"]),
         checked_by=str(texts["checked_by"]),
         checked_on=str(texts["checked_on"]),
+        database=str(database),
         place=STORE,
     )

@@ -26,6 +26,8 @@ class Term:
     synonyms: Sequence[str] = ()
     meaning: str = ""
     sql: str = ""
+    database: str = ""
+    """The database that it is about, of several; "" for the only or the first one."""
     place: Place = field(default=Place(), compare=False)
 
     @property
@@ -50,6 +52,8 @@ class VerifiedQuery:
     checked_by: str = ""
     checked_on: str = ""
     """A day, as 2026-11-27."""
+    database: str = ""
+    """The database that it asks, of several; "" for the only or the first one."""
     place: Place = field(default=Place(), compare=False)
 
     @property
@@ -80,11 +84,14 @@ class Knowledge:
 
 
 def unique_terms(terms: Sequence[Term]) -> tuple[list[Term], list[Problem]]:
-    """Return the terms whose names no earlier term has, and a problem for each term left out."""
+    """Return the terms whose names no earlier term of the same database has, and a problem for each
+    term left out.
+    """
     kept: list[Term] = []
     problems: list[Problem] = []
-    owners: dict[str, Term] = {}
+    owners_by_database: dict[str, dict[str, Term]] = {}
     for term in terms:
+        owners = owners_by_database.setdefault(fold(term.database), {})
         taken = [name for name in term.names if fold(name) in owners]
         if taken:
             other = owners[fold(taken[0])]
@@ -92,7 +99,8 @@ def unique_terms(terms: Sequence[Term]) -> tuple[list[Term], list[Problem]]:
             problems.append(Problem(term.place, f"{message}; give each term names of its own"))
             continue
         kept.append(term)
-        owners |= {fold(name): term for name in term.names}
+        for name in term.names:
+            owners[fold(name)] = term
     return kept, problems
 
 

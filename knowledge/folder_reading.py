@@ -82,20 +82,25 @@ def rivals_of(query: VerifiedQuery, queries: Sequence[VerifiedQuery]) -> list[Ve
     """Return the queries that answer one of a query's questions in another way."""
     own = {fold(question) for question in query.questions}
     sql = bare_sql(query.sql)
+    database = fold(query.database)
     return [
         other
         for other in queries
-        if bare_sql(other.sql) != sql and not own.isdisjoint(map(fold, other.questions))
+        if fold(other.database) == database
+        and bare_sql(other.sql) != sql
+        and not own.isdisjoint(map(fold, other.questions))
     ]
 
 
 def rival_problems(queries: Sequence[VerifiedQuery]) -> list[Problem]:
-    """Return a problem for each query whose question another one has before it, with other SQL."""
+    """Return a problem for each query whose question another one of the same database has before
+    it, with other SQL.
+    """
     problems: list[Problem] = []
-    by_question: dict[str, VerifiedQuery] = {}
+    by_question: dict[tuple[str, str], VerifiedQuery] = {}
     for query in queries:
         for question in map(fold, query.questions):
-            other = by_question.setdefault(question, query)
+            other = by_question.setdefault((fold(query.database), question), query)
             if bare_sql(other.sql) != bare_sql(query.sql):
                 message = f"{other.place.file} answers the same question with other SQL: keep one"
                 problems.append(Problem(query.place, message))
@@ -197,6 +202,6 @@ def fingerprint(path: Path) -> Fingerprint:
     return tuple(seen)
 
 
-def pair_of(query: VerifiedQuery) -> tuple[str, str]:
-    """Return a query's question and SQL as a file would have them."""
-    return one_line(query.question), bare_sql(query.sql)
+def pair_of(query: VerifiedQuery) -> tuple[str, str, str]:
+    """Return a query's question and SQL as a file would have them, and its database."""
+    return one_line(query.question), bare_sql(query.sql), fold(query.database)

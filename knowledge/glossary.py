@@ -11,10 +11,10 @@ from typing import Any
 from longtable.knowledge.entries import Place, Problem, Term, lines_of, unique_terms
 
 FILE = "glossary.toml"
-KEYS = ("term", "synonyms", "meaning", "sql")
+KEYS = ("term", "synonyms", "meaning", "sql", "database")
 MOST_NAMES = 50
 """Most synonyms of a term."""
-MOST_CHARS = {"term": 200, "synonyms": 200, "meaning": 2_000, "sql": 4_000}
+MOST_CHARS = {"term": 200, "synonyms": 200, "meaning": 2_000, "sql": 4_000, "database": 64}
 """Most characters of each value; of each synonym."""
 _HEADER = re.compile(r"^[ \t]*\[\[[ \t]*term[ \t]*\]\]", re.MULTILINE)
 _NESTED = re.compile(r"(?:[\[{][^\[\]{}]*){50}")
@@ -70,6 +70,8 @@ def write_glossary(terms: Sequence[Term]) -> str:
             lines.append(f"meaning = {_quoted(term.meaning)}")
         if term.sql:
             lines.append(f"sql = {_quoted(term.sql)}")
+        if term.database:
+            lines.append(f"database = {_quoted(term.database)}")
         tables.append("\n".join(lines))
     return "\n\n".join(tables) + "\n"
 
@@ -102,6 +104,7 @@ def _term(table: Mapping[str, Any], place: Place) -> Term:
         synonyms=[name.strip() for name in table.get("synonyms", [])],
         meaning=table.get("meaning", "").strip(),
         sql=table.get("sql", "").strip(),
+        database=table.get("database", "").strip(),
         place=place,
     )
 
@@ -115,7 +118,7 @@ def _fault(table: object) -> str:
             near = difflib.get_close_matches(key, KEYS, 1)
             guess = f"; did you mean `{near[0]}`?" if near else f"; known: {', '.join(KEYS)}"
             return f"`{key}` is not known{guess}"
-    for key in ("term", "meaning", "sql"):
+    for key in ("term", "meaning", "sql", "database"):
         value = table.get(key, "")
         if not isinstance(value, str):
             return f"`{key}` must be a text, found {type(value).__name__}"

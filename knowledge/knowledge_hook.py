@@ -8,7 +8,7 @@ from langchain_core.tools import BaseTool, StructuredTool
 
 from longtable.knowledge.entries import Term, VerifiedQuery
 from longtable.knowledge.folder import KnowledgeFolder
-from longtable.knowledge.material import fitting, material_text, merged
+from longtable.knowledge.material import Found, fitting, material_text, merged
 
 TOOL = "find_examples"
 EXAMPLES = 5
@@ -20,9 +20,10 @@ def examples_tool(
     folder: KnowledgeFolder,
     fault: Callable[[VerifiedQuery], str] = lambda _: "",
     term_fault: Callable[[Term], str] = lambda _: "",
+    shown: Callable[[Found], Found] = lambda found: found,
 ) -> BaseTool:
     """Return the tool that searches terms and verified queries. `fault` and `term_fault` say why
-    one is left out, "" if it is not.
+    one is left out, "" if it is not. `shown` returns what was found as the model is shown it.
     """
 
     def find_examples(words: str) -> str:
@@ -30,7 +31,7 @@ def examples_tool(
         hits = search.queries(words[:MOST_WORDS_CHARS], EXAMPLES)
         queries = [query for query in merged(hits) if not fault(query)]
         terms = [term for term in search.terms(words[:MOST_WORDS_CHARS]) if not term_fault(term)]
-        found = material_text(fitting(terms, "", queries))
+        found = material_text(shown(fitting(terms, "", queries)))
         return f"{NOTE}\n\n{found}" if found else "Nothing was found; try other words."
 
     return StructuredTool.from_function(

@@ -118,8 +118,9 @@ def ends_in(text: str, found: Found) -> list[int]:
 def term_line(term: Term) -> str:
     """Return a term as the material shows it: a line, and one for its SQL."""
     also = f" (also: {', '.join(map(_shown_name, term.synonyms))})" if term.synonyms else ""
+    where = f" [database {term.database}]" if term.database else ""
     sql = f"\n{SQL_LINE}{sql_line(term.sql)}" if term.sql else ""
-    return f"- {_shown_name(term.term)}{also}: {one_line(term.meaning)}{sql}"
+    return f"- {_shown_name(term.term)}{also}{where}: {one_line(term.meaning)}{sql}"
 
 
 def _shown_name(name: str) -> str:
@@ -131,4 +132,7 @@ def query_text(query: VerifiedQuery) -> str:
     """Return a verified query with its questions as comments."""
     # A blank line before a comment would look like the end of the query.
     sql = _GAP.sub("\n", query.sql)
-    return "\n".join([*(f"-- {one_line(text)}" for text in query.questions), sql])
+    lines = [f"-- {one_line(text)}" for text in query.questions]
+    if query.database:
+        lines.append(f"-- database: {query.database}")
+    return "\n".join([*lines, sql])

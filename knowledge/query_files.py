@@ -6,6 +6,8 @@ it answers.
     -- checked by: Ann Lee
     -- checked on: 2026-11-27
     SELECT count(*) FROM orders WHERE strftime('%Y-%m', day) = :month
+
+Of several databases, `-- database: shop` says which one it asks.
 """
 
 import re
@@ -21,7 +23,7 @@ ENDING = ".sql"
 MOST_QUESTION_CHARS = 1_000
 MOST_WORDINGS = 50
 _COMMENT = re.compile(r"--[ \t]*(?P<key>[a-z ]+?)[ \t]*:[ \t]*(?P<value>.*)", re.IGNORECASE)
-_KEYS = ("question", "also", "checked by", "checked on")
+_KEYS = ("question", "also", "checked by", "checked on", "database")
 _NO_NAME = re.compile(r"[^\w]+")
 NAME_CHARS = 60
 
@@ -48,6 +50,7 @@ def read_query(text: str, file: str) -> VerifiedQuery | Problem:
         sql=sql,
         checked_by="".join(values["checked by"][:1]),
         checked_on="".join(values["checked on"][:1]),
+        database="".join(values["database"][:1]),
         place=Place(file, 1),
     )
 
@@ -79,6 +82,8 @@ def write_query(query: VerifiedQuery) -> str:
         lines.append(f"-- checked by: {one_line(query.checked_by)}")
     if query.checked_on:
         lines.append(f"-- checked on: {one_line(query.checked_on)}")
+    if query.database:
+        lines.append(f"-- database: {one_line(query.database)}")
     return "\n".join([*lines, bare_sql(query.sql)]) + "\n"
 
 

@@ -17,12 +17,14 @@ from longtable.base.errors import (
     DatabaseError,
     DatabaseUnavailableError,
     QueryCancelledError,
+    UnknownDatabaseError,
     WrongDecisionError,
 )
 from longtable.base.events import ActionRequest, ReviewConfig
 from longtable.nodes.route import unanswered
 from longtable.nodes.state import Decision, Now, PendingCall, Update
-from longtable.tools.database import Cancel, Database
+from longtable.tools.database import Cancel
+from longtable.tools.several.databases import ARGUMENT, Databases
 from longtable.tools.sql.verdict import CostThresholds, reasons
 
 ALLOWED: tuple[Literal["approve"], Literal["edit"], Literal["reject"]] = (
@@ -40,6 +42,7 @@ APPROVAL: dict[str, dict[str, str]] = {
         "costly": "This query may take long: it {reasons}.",
         "always": "Every query waits for approval.",
         "unplanned": "This query may take long: the database made no plan for it.",
+        "database": "Database {name}: ",
         "and": ", and it ",
         "pairs": "compares about {size} pairs of rows, each with each",
         "rows": "makes about {size} rows in one step",
@@ -50,6 +53,7 @@ APPROVAL: dict[str, dict[str, str]] = {
         "costly": "这个查询可能很慢：{reasons}。",
         "always": "每个查询都需要批准。",
         "unplanned": "这个查询可能很慢：数据库未能作出执行计划。",
+        "database": "数据库 {name}：",
         "and": "，并且",
         "pairs": "要两两比较约 {size} 对行",
         "rows": "有一步会产生约 {size} 行",
@@ -73,8 +77,9 @@ class Request(TypedDict):
 class Gate:
     """Find the queries that a person must approve."""
 
-    database: Database
-    thresholds: CostThresholds
+    databases: Databases
+    thresholds: Mapping[str, CostThresholds]
+    """The thresholds of each database, by its name."""
 
     def pending(
         self, queries: Sequence[ToolCall], *, mode: str, language: str, cancel: Cancel | None = None
@@ -94,7 +99,20 @@ class Gate:
         if not isinstance(sql, str):
             return ""
         try:
-            plan = self.database.check_sql(sql, cancel=cancel)
+            # A call that names no database, or an unknown one, fails when it is run.
+            name = self.databases.name_of(self.databases.call_args(call["args"]).get(ARGUMENT))
+        except UnknownDatabaseError:
+            return ""
+        why = self._why_on(name, sql, mode, language, cancel)
+        if not why or not self.databases.are_several:
+            return why
+        return APPROVAL[language]["database"].format(name=name) + why
+
+    def _why_on(self, name: str, sql: str, mode: str, language: str, cancel: Cancel | None) -> str:
+        """Return why a query on a database needs approval, "" if it needs none."""
+        database = self.databases[name]
+        try:
+            plan = database.check_sql(sql, cancel=cancel)
         except (DatabaseUnavailableError, QueryCancelledError):
             # Nothing can run now; a locked file may be open by then.
             return APPROVAL[language]["always"] if mode == "always" else ""
@@ -103,7 +121,7 @@ class Gate:
             # planned may cost anything.
             return "" if error.problem in WRONG else APPROVAL[language]["unplanned"]
         words = APPROVAL[language]
-        costs = reasons(plan, self.thresholds, self.database.dialect)
+        costs = reasons(plan, self.thresholds[name], database.dialect)
         if not costs:
             return words["always"] if mode == "always" else ""
         sizes = words["and"].join(
@@ -236,6 +254,12 @@ def _decision(decision: object, action: ActionRequest, place: int) -> Decision:
         shape = f"{{'name': {action['name']!r}, 'args': {{'sql': ...}}}}"
         raise WrongDecisionError(
             f"the edited_action of decision {place} must be {shape}, found {_shown(edited)}"
+        )
+    database = action["args"].get(ARGUMENT)
+    if args is not None and args.get(ARGUMENT, database) != database:
+        raise WrongDecisionError(
+            f"decision {place} edits a query of the database {_shown(database)}: an edit cannot"
+            f" send it to another one, found {_shown(args.get(ARGUMENT))}"
         )
     return Decision(type="edit", sql=sql)
 

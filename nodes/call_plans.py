@@ -180,10 +180,16 @@ def _material_tokens(messages: Sequence[BaseMessage]) -> int:
 
 
 def schema_text(schema: Schema | None) -> str:
-    """Return the text about the database's schema that follows the system prompt: a note if the
-    schema changed, and the card (a short description of the tables). "" without a schema.
+    """Return the text about the schema that follows the system prompt: a note if the schema
+    changed, and the card (a short description of the tables), of each database under its name. ""
+    without a schema.
     """
-    return "\n".join(filter(None, [schema.get("note"), schema.get("card")])) if schema else ""
+    if not schema:
+        return ""
+    if "databases" not in schema:
+        return "\n".join(filter(None, [schema.get("note"), schema.get("card")]))
+    parts = {name: schema_text(each) for name, each in schema["databases"].items()}
+    return "\n\n".join(f"Database {name}. {text}" for name, text in parts.items() if text)
 
 
 def next_view(values: Mapping[str, Any], context: Context | None = None) -> list[BaseMessage]:

@@ -54,6 +54,8 @@ from longtable.tools.check_tool import CHECK
 from longtable.tools.engines.base import QueryResult
 from longtable.tools.fetch import ThreadResults
 from longtable.tools.pin_tools import PIN_NAMES
+from longtable.tools.several.databases import Databases
+from longtable.tools.several.several_tools import TOOL_NAMES
 from longtable.tools.tool_answers import cancellable
 
 if TYPE_CHECKING:
@@ -81,6 +83,7 @@ class RunTools:
     """Names of the tools that each persona of a team may call."""
     team: Team | None = None
     verify: Verify | None = None
+    databases: Databases | None = None
 
     async def __call__(self, now: Now, how: Execution) -> Update:
         turn = now.turn
@@ -97,7 +100,9 @@ class RunTools:
                 return await how.call(ask, partial(in_thread, ask))
         queries = self._query_names.intersection(tools)
         objection = partial(self._objection, now) if voice else None
-        work = work_of(now, queries, repairs=now.context.max_repairs, objection=objection)
+        place = self._placed if self.databases else None
+        repairs = now.context.max_repairs
+        work = work_of(now, queries, repairs=repairs, objection=objection, place=place)
         log = self.audit.log(work.jobs, tools, now)
         inputs = self._inputs(now, tools, log)
         async with log.around(how):
@@ -173,6 +178,15 @@ class RunTools:
         if not name:
             return [*pending]
         return [{**each, "description": f"{name}: {each['description']}"} for each in pending]
+
+    def _placed(self, call: ToolCall, *, decided: bool) -> dict[str, Any] | None:
+        """Return the arguments with which a call asks its database, None if they are its own.
+        Raises `UnknownDatabaseError` if the database is not there.
+        """
+        if self.databases is None or call["name"] not in TOOL_NAMES:
+            return None
+        args = self.databases.call_args(call["args"], decided=decided)
+        return None if args == call["args"] else args
 
     def _objection(self, now: Now, call: ToolCall) -> str:
         """Return why the team's mode refuses a call, "" if it may run."""

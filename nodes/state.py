@@ -185,7 +185,9 @@ class Turn(TypedDict, total=False):
 
 
 class Schema(TypedDict, total=False):
-    """The database's schema as a thread keeps it."""
+    """The database's schema as a thread keeps it. If there are several databases, it has the schema
+    of each in `databases`, by name, and `hash` and `tables` are of all of them.
+    """
 
     hash: str
     budget: int
@@ -199,6 +201,7 @@ class Schema(TypedDict, total=False):
     """A line that tells the model of a change of the schema in this thread."""
     rows: str
     """The key of the row parameters under which the rows on the card were counted."""
+    databases: "dict[str, Schema]"
 
 
 class SchemaChange(TypedDict):

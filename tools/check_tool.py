@@ -1,13 +1,14 @@
 """The tool `check_sql`: test the figures of a query by further queries."""
 
 from collections import Counter
+from collections.abc import Callable
 from decimal import Decimal
 from typing import Annotated
 
 from langchain_core.tools import BaseTool
 from pydantic import Field
 
-from longtable.base.errors import DatabaseError, QueryCancelledError
+from longtable.base.errors import DatabaseError, QueryCancelledError, UnknownDatabaseError
 from longtable.tools.cells import Json, dumps, json_value
 from longtable.tools.database import Cancel, Database, QueryResult
 from longtable.tools.fetch import FetchRefusedError, Results
@@ -89,9 +90,12 @@ def _rounded(cell: object) -> Json:
     return f"{cell:.9g}" if isinstance(cell, float | Decimal) else json_value(cell)
 
 
-def check_tool(database: Database) -> BaseTool:
+def check_tool(database: Database, is_own: Callable[[str], bool] | None = None) -> BaseTool:
     """Return the tool check_sql. So that a call can name a handle, the caller must add a
     `ThreadResults` to the call's "args" as `results`.
+
+    `is_own`: returns whether a result's name of its database means this one. It is asked for
+    results that were made while there were several databases.
     """
 
     def check(
@@ -113,6 +117,8 @@ def check_tool(database: Database) -> BaseTool:
         if not sql.strip() and (results is None or not result.strip()):
             raise FetchRefusedError("give the handle of a result, or the sql to check")
         before = results.get(result) if results is not None and not sql.strip() else None
+        if before is not None and is_own is not None and not is_own(before.database):
+            raise UnknownDatabaseError(before.database, known=())
         done = check_query(
             database, before.sql if before else sql, question, before=before, cancel=cancel
         )

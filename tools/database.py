@@ -224,7 +224,8 @@ class Database:
         if not self.policy.row_filters:
             return ""
         access = self.access
-        return access.key if access is not None else rows_key(self.policy.row_filters, {})
+        filters = self.policy.row_filters
+        return access.key_of(filters) if access is not None else rows_key(filters, {})
 
     @property
     def version(self) -> object:

@@ -71,6 +71,7 @@ class ThreadResults:
             masked=result.masked,
             voice=self.voice if self.private else "",
             rows_key=result.rows_key,
+            database=result.database,
         )
 
 

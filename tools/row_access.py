@@ -82,11 +82,20 @@ def checked_parameters(values: object) -> dict[str, RowValue]:
 class RowAccess:
     """The rows that one person may read in one turn. The parameters are read when they are first
     needed, and only once. Threads may share it.
+
+    `filters` are those of the policy; `others` are those of further databases that are asked with
+    the same parameters.
     """
 
-    def __init__(self, read: Callable[[], object], filters: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        read: Callable[[], object],
+        filters: Mapping[str, str],
+        others: Sequence[Mapping[str, str]] = (),
+    ) -> None:
         self._read = read
         self._filters = filters
+        self._others = others
         self._lock = threading.Lock()
         self._parameters: dict[str, RowValue] | None = None
         self._failure: RowParameterError | None = None
@@ -114,10 +123,32 @@ class RowAccess:
         """Return the key of these rows: the same for the same filters and parameters. Parameters
         that cannot be read have a key that no other access has.
         """
+        return self.key_of(self._filters)
+
+    def key_of(self, filters: Mapping[str, str]) -> str:
+        """Return the key of the rows of a database with these filters."""
         try:
-            return rows_key(self._filters, self.parameters)
+            return rows_key(filters, self.parameters)
         except RowParameterError:
             return f"none-{id(self):x}"
+
+    @property
+    def keys(self) -> frozenset[str]:
+        """Return the keys of the rows of all databases that are asked."""
+        return frozenset(map(self.key_of, [self._filters, *self._others]))
+
+
+class JoinedAccess(RowAccess):
+    """The rows of several databases that are each bound to parameters of their own."""
+
+    def __init__(self, accesses: Sequence[RowAccess]) -> None:
+        super().__init__(dict, {})
+        self._accesses = accesses
+
+    @property
+    def keys(self) -> frozenset[str]:
+        """Return the keys of the rows of all databases that are asked."""
+        return frozenset(access.key for access in self._accesses)
 
 
 def rows_key(filters: Mapping[str, str], parameters: RowParameters) -> str:
@@ -129,8 +160,9 @@ def rows_key(filters: Mapping[str, str], parameters: RowParameters) -> str:
 
 
 class RowSource:
-    """Where the row parameters of each owner come from. `filters` are those of the policy. If
-    `fixed` is given, it is everybody's access, and `read` is not asked.
+    """Where the row parameters of each owner come from. `filters` are those of the policy, `others`
+    those of further databases. If `fixed` is given, it is everybody's access, and `read` is not
+    asked.
     """
 
     def __init__(
@@ -138,6 +170,7 @@ class RowSource:
         read: ReadParameters,
         filters: Mapping[str, str],
         *,
+        others: Sequence[Mapping[str, str]] = (),
         fixed: RowAccess | None = None,
     ) -> None:
         if not callable(read):
@@ -147,13 +180,14 @@ class RowSource:
             )
         self._read = read
         self._filters = filters
+        self._others = others
         self._fixed = fixed
 
     def access(self, owner: str | None) -> RowAccess:
         """Return the access of an owner. Nothing is read before it is needed."""
         if self._fixed is not None:
             return self._fixed
-        return RowAccess(lambda: self._read(owner), self._filters)
+        return RowAccess(lambda: self._read(owner), self._filters, self._others)
 
 
 class RunRows:
@@ -185,10 +219,10 @@ def current_access() -> RowAccess | None:
     return _CURRENT.get()
 
 
-def current_key() -> str:
-    """Return the key of the rows that may be read here, "" if there is no access."""
+def current_keys() -> frozenset[str]:
+    """Return the keys of the rows that may be read here, empty if there is no access."""
     access = current_access()
-    return access.key if access is not None else ""
+    return access.keys if access is not None else frozenset()
 
 
 @contextmanager

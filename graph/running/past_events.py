@@ -58,6 +58,7 @@ from longtable.nodes.state import FOOTER, pins_changed
 from longtable.nodes.team.mode_hook import answer_text
 from longtable.nodes.tooling.audit import AuditEntry
 from longtable.nodes.tooling.recall import recall_event
+from longtable.nodes.tooling.tool_call import call_database
 from longtable.nodes.tooling.tool_jobs import answer_json
 from longtable.tools.memory_tools import answered
 
@@ -310,8 +311,9 @@ def _calls(turn: KeptTurn, message: AIMessage, following: Sequence[BaseMessage])
 
 def _args(call: ToolCall, answer: ToolMessage) -> dict[str, Any]:
     """Return the arguments with which a call ran, with the SQL of a person if there is any."""
-    sql = tool_report(answer).get("sql")
-    return call["args"] if sql is None else {**call["args"], "sql": sql}
+    report = tool_report(answer)
+    changed = {name: value for name, value in report.items() if name in ("sql", "database")}
+    return {**call["args"], **changed} if changed else call["args"]
 
 
 def _is_query(answer: ToolMessage) -> bool:
@@ -338,7 +340,10 @@ def _started(call: ToolCall, answer: ToolMessage) -> Event:
     call_id = call["id"] or ""
     if _is_query(answer):
         sql = str(args.get("sql", ""))
-        return QueryStarted(type="query_started", call_id=call_id, name=name, sql=sql)
+        event = QueryStarted(type="query_started", call_id=call_id, name=name, sql=sql)
+        if database := call_database(args):
+            event["database"] = database
+        return event
     return ToolStarted(type="tool_started", call_id=call_id, name=name, args=args)
 
 
@@ -354,6 +359,9 @@ def _ended(
     if kind_of(answer) == RECALLED and answer.status != "error":
         yield recall_event(str(args.get("query", "")), answered(answer.text), via="tool")
     known = {**_end_of_call(call, answer, entry), **_error(answer, content)}
+    database = call_database(args)
+    if database and (has_result(answer) or _is_query(answer)):
+        known["database"] = database
     if has_result(answer):
         yield cast(
             "Event", {**known, "type": "query_finished", **_result(answer, content, results)}

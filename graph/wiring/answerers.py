@@ -18,9 +18,10 @@ from longtable.nodes.calling.marker_filter import MarkerFilter
 from longtable.nodes.calling.provider_errors import with_usage
 from longtable.nodes.calling.thinking import with_reasoning_kept
 from longtable.nodes.team.team import Team, persona_tools
-from longtable.tools.check_tool import CHECK_SQL, check_tool
-from longtable.tools.database import Database
+from longtable.tools.check_tool import CHECK_SQL
 from longtable.tools.pin_tools import PIN_NAMES, pin_tools
+from longtable.tools.several.databases import Databases
+from longtable.tools.several.several_tools import check_tool_of
 
 
 def model_name(model: BaseChatModel) -> str:
@@ -100,7 +101,7 @@ def tool_offer(
     model: BaseChatModel,
     tools: Sequence[BaseTool],
     *,
-    database: Database | None,
+    databases: Databases | None,
     recall: bool,
     pins: bool | None,
     team: Team | None,
@@ -111,8 +112,8 @@ def tool_offer(
     personas = team.personas.values() if team else ()
     names = [tool.name for tool in tools]
     named = {*chain.from_iterable(persona.tools or () for persona in personas)}
-    if database and CHECK_SQL in named - {*names}:
-        tools = [*tools, check_tool(database)]
+    if databases and CHECK_SQL in named - {*names}:
+        tools = [*tools, check_tool_of(databases)]
     if len({*names}) != len(names):
         raise ConfigError(f"two tools share a name: {', '.join(sorted(names))}")
     if pins is None:

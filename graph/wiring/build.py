@@ -70,8 +70,8 @@ from longtable.tools.database import Database
 from longtable.tools.fetch import fetch_tool
 from longtable.tools.memory_tools import recall_tool
 from longtable.tools.row_access import ReadParameters, RowSource
-from longtable.tools.sql.verdict import CostThresholds
-from longtable.tools.toolset import database_tools
+from longtable.tools.several.databases import Databases
+from longtable.tools.several.several_tools import tools_of
 
 if TYPE_CHECKING:
     from longtable.graph.wiring.knowledge_provider import KnowledgeProvider
@@ -80,7 +80,6 @@ if TYPE_CHECKING:
 
 ConversationGraph = StateGraph[State, Context, Input, State]
 OPTIONAL_KINDS: Mapping[str, type] = {
-    "database": Database,
     "policy": CompactionPolicy,
     "team": Team,
 }
@@ -102,7 +101,7 @@ def _now() -> datetime:
 def build_graph(
     *,
     model: BaseChatModel,
-    database: Database | None = None,
+    database: Database | Mapping[str, Database] | None = None,
     tools: Sequence[BaseTool] = (),
     team: Team | None = None,
     summarizer: Summarizer | BaseChatModel | Literal[False] | None = None,
@@ -124,7 +123,9 @@ def build_graph(
     Args:
         model: The model that answers. Its limit is looked up when a run starts, unless
             `Context.model_limit` sets it. A model that cannot bind tools answers without them.
-        database: The database to ask, which brings its own tools.
+        database: The database to ask, which brings its own tools; or several, by name. A call of a
+            tool then names the database that it asks, and what is kept of it says which one it was.
+            Records without a name, of a thread that began with one database, mean the first.
         tools: Further tools. Two tools with the same name raise `ConfigError`.
         team: The personas that answer, and their mode; None for a single voice. If a persona names
             check_sql, this tool is offered to it.
@@ -156,42 +157,50 @@ def build_graph(
         old: Arguments of earlier versions. Each raises `ConfigError` with its replacement.
     """
     check_no_old_arguments([*old])
-    _check_types(model, tools, database=database, policy=policy, team=team)
+    _check_types(model, tools, policy=policy, team=team)
+    databases = _databases(database)
     writer = summarizer if isinstance(summarizer, Summarizer) else Summarizer(model=summarizer)
     memory_tools = memory_tools or MemoryTools()
     limits = limits or Limits()
     policy = policy or CompactionPolicy()
     by_kind = hooks_by_kind(hooks)
     folder = by_kind.knowledge
-    knowledge = _knowledge_provider(folder, database) if folder else None
+    knowledge = _knowledge_provider(folder, databases) if folder else None
     taught = [knowledge.tool()] if knowledge else []
     offered_models = {**(models or {}), "": model}
     parts = _Parts(
         models=offered_models,
         fallbacks=fallbacks,
-        database=database,
+        databases=databases,
         team=team,
         policy=policy,
         summarizer=writer,
         writers={name: summary_writer(each, writer.model) for name, each in offered_models.items()},
-        offer=_offer(model, [*taught, *tools], database, results, memory_tools, team),
+        offer=_offer(model, [*taught, *tools], databases, results, memory_tools, team),
         results=results,
         hooks=by_kind,
         knowledge=knowledge,
         limits=limits,
         clock=clock,
     )
-    rows = row_source(database, row_parameters)
+    rows = row_source(databases, row_parameters)
     return _wired(operator or Context(), _nodes(parts), parts.offer, rows)
 
 
+def _databases(database: object) -> Databases | None:
+    if isinstance(database, Database | Mapping):
+        return Databases.of(database)
+    check_type("database", database, Database, optional=True)
+    return None
+
+
 def _knowledge_provider(
-    folder: "KnowledgeFolder", database: Database | None
+    folder: "KnowledgeFolder", databases: Databases | None
 ) -> "KnowledgeProvider":
     # It loads the parser, which a process without a knowledge folder does not need.
     from longtable.graph.wiring.knowledge_provider import KnowledgeProvider
 
-    return KnowledgeProvider(folder, database)
+    return KnowledgeProvider(folder, databases)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -203,7 +212,7 @@ class _Parts:
     model.
     """
     fallbacks: Sequence[BaseChatModel]
-    database: Database | None
+    databases: Databases | None
     team: Team | None
     policy: CompactionPolicy
     summarizer: Summarizer
@@ -228,15 +237,15 @@ class _Parts:
 def _offer(
     model: BaseChatModel,
     tools: Sequence[BaseTool],
-    database: Database | None,
+    databases: Databases | None,
     results: "ResultStore | None",
     memory_tools: MemoryTools,
     team: Team | None,
 ) -> ToolOffer:
     """Return the tools of the graph, and which of them each voice is offered."""
     known: list[BaseTool] = []
-    if database:
-        known += database_tools(database)
+    if databases:
+        known += tools_of(databases, keeps_results=results is not None)
     if memory_tools.recall:
         known.append(recall_tool())
     if results is not None:
@@ -244,7 +253,7 @@ def _offer(
     return tool_offer(
         model,
         [*known, *tools],
-        database=database,
+        databases=databases,
         recall=memory_tools.recall,
         pins=memory_tools.pins,
         team=team,
@@ -277,7 +286,7 @@ def _ingest(parts: _Parts) -> Ingest:
     source = ConfigSource(
         models=parts.models,
         summarizers=parts.writers,
-        database=parts.database,
+        databases=parts.databases,
         offer=parts.offer,
         policy=parts.policy,
         team=parts.team,
@@ -323,19 +332,19 @@ def _respond(parts: _Parts) -> Respond:
 
 
 def _run_tools(parts: _Parts) -> RunTools:
-    database = parts.database
-    costs = parts.limits.cost or CostThresholds()
+    databases = parts.databases
     return RunTools(
         parts.offer.by_name,
         parts.clock,
         parts.indexes,
-        Audit(parts.clock, database.check if database else None),
+        Audit(parts.clock, databases.check if databases else None),
         parts.plans,
         parts.results,
-        Gate(database, costs) if database else None,
+        Gate(databases, parts.limits.cost_of(databases)) if databases else None,
         parts.offer.names_of,
         parts.team,
         parts.knowledge.verified if parts.knowledge else None,
+        databases,
     )
 
 

@@ -2,7 +2,7 @@
 hooks.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -16,6 +16,7 @@ from longtable.memory.compaction.compaction import Strategy
 from longtable.nodes.arriving.rate_limit import RateLimit
 from longtable.nodes.calling.context_providers import ContextProvider
 from longtable.store.records.archive_files import ArchiveFiles
+from longtable.tools.several.databases import Databases
 from longtable.tools.sql.verdict import CostThresholds
 
 MOST_SECONDS = 86_400
@@ -59,17 +60,36 @@ class MemoryTools:
 @dataclass(frozen=True, kw_only=True)
 class Limits:
     """Limits of turns, requests and queries: how many turns an owner may begin, how large a request
-    may be, and how costly a query must be to wait for approval.
+    may be, and how costly a query must be to wait for approval. With several databases, `cost` may
+    be a mapping of their names; those that it does not name have the defaults.
     """
 
     rate: RateLimit | None = None
     request: RequestLimits | None = None
-    cost: CostThresholds | None = None
+    cost: CostThresholds | Mapping[str, CostThresholds] | None = None
 
     def __post_init__(self) -> None:
         check_type("Limits.rate", self.rate, RateLimit, optional=True)
         check_type("Limits.request", self.request, RequestLimits, optional=True)
-        check_type("Limits.cost", self.cost, CostThresholds, optional=True)
+        if not isinstance(self.cost, Mapping):
+            check_type("Limits.cost", self.cost, CostThresholds, optional=True)
+            return
+        for name, cost in self.cost.items():
+            check_type(f"Limits.cost[{name!r}]", cost, CostThresholds)
+
+    def cost_of(self, databases: Databases) -> dict[str, CostThresholds]:
+        """Return the thresholds of each database by its name. Raises `ConfigError` for thresholds
+        of a database that is not there.
+        """
+        if not isinstance(self.cost, Mapping):
+            return dict.fromkeys(databases, self.cost or CostThresholds())
+        for name in self.cost:
+            if name not in databases:
+                raise ConfigError(
+                    f"Limits.cost names the database {name!r}, which is not given: the databases"
+                    f" are {', '.join(databases) or 'one without a name'}"
+                )
+        return {name: self.cost.get(name, CostThresholds()) for name in databases}
 
 
 @dataclass(frozen=True)

@@ -1,26 +1,34 @@
-"""Connect a knowledge folder with a graph's database. It decides what goes with the calls, and
+"""Connect a knowledge folder with a graph's databases. It decides what goes with the calls, and
 says which executed queries equal a verified one.
 """
 
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from typing import TypeVar
 
 from langchain_core.tools import BaseTool
 from langgraph.store.base import BaseStore
 
 from longtable.base.concurrency import BoundedCache, in_daemon
-from longtable.base.errors import ConfigError, DatabaseError, LongtableError, Reason
+from longtable.base.errors import (
+    ConfigError,
+    DatabaseError,
+    LongtableError,
+    Reason,
+    UnknownDatabaseError,
+)
 from longtable.base.events import Verified
 from longtable.graph.kept_queries import teach_kept
 from longtable.knowledge.entries import Knowledge, Problem, Term, VerifiedQuery
 from longtable.knowledge.folder import KnowledgeFolder
 from longtable.knowledge.knowledge_hook import examples_tool
-from longtable.knowledge.material import SOURCE, ends_in, material_text
+from longtable.knowledge.material import SOURCE, Found, ends_in, material_text
 from longtable.knowledge.verified import VerifiedQueries, cast_advice, tables_named, with_nulls
 from longtable.nodes.calling.context_providers import CitedText, ContextProvider, ContextRequest
 from longtable.store.records.knowledge_records import KnowledgeRecords
 from longtable.tools.database import Database
+from longtable.tools.several.databases import Databases
 from longtable.tools.sql.parsing import RefusedError
 
 MOST_TOKENS = 5_000
@@ -35,20 +43,25 @@ CHECKS = 2_000
 """Verified queries whose check is remembered."""
 
 
-class KnowledgeProvider:
-    """What a graph takes from a knowledge folder. Without a database no query is checked."""
+Entry = TypeVar("Entry", Term, VerifiedQuery)
 
-    def __init__(self, folder: KnowledgeFolder, database: Database | None) -> None:
+
+class KnowledgeProvider:
+    """What a graph takes from a knowledge folder. Without a database no query is checked. An entry
+    that names no database belongs to the first one.
+    """
+
+    def __init__(self, folder: KnowledgeFolder, databases: Databases | Database | None) -> None:
         self.folder = folder
-        self.database = database
+        self.databases = databases if isinstance(databases, Databases) else Databases.of(databases)
         self._sound: BoundedCache[str, bool] = BoundedCache(CHECKS)
         """Queries that could be planned. Faults are not kept: that of a locked file passes."""
         self._told: Sequence[Problem] = ()
         """Problems that were there when the graph was built. Whoever opened it tells them."""
-        if database is not None:
+        if self.databases is not None:
             folder.plans_with(self.fault)
-        self._compared: tuple[Knowledge, VerifiedQueries] | None = None
-        """What the folder taught last, and its queries to compare with."""
+        self._compared: tuple[Knowledge, dict[str, VerifiedQueries]] | None = None
+        """What the folder taught last, and its queries of each database to compare with."""
 
     def provider(self) -> ContextProvider:
         """Return the provider of what a question brings up. Raises `ConfigError` if the folder is
@@ -59,7 +72,7 @@ class KnowledgeProvider:
 
     def tool(self) -> BaseTool:
         """Return the tool with which a model searches in its own words."""
-        return examples_tool(self.folder, self.fault, self.term_fault)
+        return examples_tool(self.folder, self.fault, self.term_fault, self._shown)
 
     def _provide(self, request: ContextRequest) -> CitedText:
         missing: list[Reason] = []
@@ -74,11 +87,12 @@ class KnowledgeProvider:
             if problem not in self._told:
                 message = f"{SOURCE}: {problem}"
                 missing.append(Reason(code="knowledge_problem", message=message))
-        term_faults = {term.term: self.term_fault(term) for term in found.terms}
-        terms = [term for term in found.terms if not term_faults[term.term]]
+        term_faults = [self.term_fault(term) for term in found.terms]
+        paired = zip(found.terms, term_faults, strict=True)
+        terms = [term for term, fault in paired if not fault]
         missing += [
-            Reason(code="broken_term", message=f"{SOURCE}: term {name}: {fault}")
-            for name, fault in term_faults.items()
+            Reason(code="broken_term", message=f"{SOURCE}: term {term.term}: {fault}")
+            for term, fault in zip(found.terms, term_faults, strict=True)
             if fault
         ]
         faults = {query.name: self.fault(query) for query in found.queries}
@@ -88,7 +102,7 @@ class KnowledgeProvider:
             for name, fault in faults.items()
             if fault
         ]
-        found = replace(found, terms=terms, queries=sound)
+        found = self._shown(replace(found, terms=terms, queries=sound))
         text = material_text(found)
         return CitedText(text, found.cites, left_out, ends_in(text, found))
 
@@ -130,12 +144,13 @@ class KnowledgeProvider:
 
         The engine plans the query, with NULL for each parameter; it does not run.
         """
-        if self.database is None:
-            return ""
-        key = f"{self.database.version!r} {query.sql}"
+        database, fault = self._database_of(query)
+        if database is None:
+            return fault
+        key = f"{query.database} {database.version!r} {query.sql}"
         if self._sound.get(key):
             return ""
-        fault = self._planned(self.database, query)
+        fault = self._planned(database, query)
         if not fault:
             self._sound.put(key, True)
         return fault
@@ -150,12 +165,13 @@ class KnowledgeProvider:
         """Return why a term does not fit the database as it is now: its SQL names a table or column
         that is not there, or that the policy denies. "" if it fits.
         """
-        if self.database is None or not term.sql:
-            return ""
-        key = f"{self.database.version!r} term {term.sql}"
+        database, fault = self._database_of(term)
+        if database is None or not term.sql:
+            return fault
+        key = f"{term.database} {database.version!r} term {term.sql}"
         if self._sound.get(key):
             return ""
-        fault = self._unknown_name(self.database, term.sql)
+        fault = self._unknown_name(database, term.sql)
         if not fault:
             self._sound.put(key, True)
         return fault
@@ -195,18 +211,46 @@ class KnowledgeProvider:
             return ""
         return f"{fault}; {advice}" if advice else fault
 
-    def verified(self, sql: str) -> Verified | None:
-        """Return the query that this SQL equals but for parameters. None if no query matches, or
-        nobody is named as its checker.
+    def _database_of(self, entry: Term | VerifiedQuery) -> tuple[Database | None, str]:
+        """Return the database of an entry. If there is none, also return why, "" if the graph has
+        no database at all.
         """
-        if self.database is None:
+        if self.databases is None:
+            return None, ""
+        try:
+            return self.databases.named(entry.database or self.databases.first_name), ""
+        except UnknownDatabaseError as error:
+            return None, str(error)
+
+    def _shown(self, found: Found) -> Found:
+        """Return what was found as the model is shown it."""
+        terms = [self._with_database(term) for term in found.terms]
+        return replace(found, terms=terms, queries=[*map(self._with_database, found.queries)])
+
+    def _with_database(self, entry: Entry) -> Entry:
+        """Return an entry as the material shows it: of several databases, it names its own."""
+        if self.databases is None or not self.databases.are_several:
+            return entry if not entry.database else replace(entry, database="")
+        if isinstance(entry, Term) and not entry.sql and not entry.database:
+            return entry  # it is about none of them
+        name = self.databases.name_of(entry.database or self.databases.first_name)
+        return replace(entry, database=name)
+
+    def verified(self, sql: str, database: str = "") -> Verified | None:
+        """Return the query of a database that this SQL equals but for parameters. None if no query
+        matches, or nobody is named as its checker.
+        """
+        asked = self.databases.recorded(database) if self.databases else None
+        if self.databases is None or asked is None:
             return None
         knowledge = self.folder.known  # as the turn's material was made of it
-        compared = self._compared
-        if compared is None or compared[0] is not knowledge:
-            compared = knowledge, VerifiedQueries(knowledge.queries, self.database.dialect)
-            self._compared = compared
-        query = compared[1].equal_to(sql)
+        if self._compared is None or self._compared[0] is not knowledge:
+            self._compared = (knowledge, {})
+        compared = self._compared[1]
+        if database not in compared:
+            queries = [each for each in knowledge.queries if self._database_of(each)[0] is asked]
+            compared[database] = VerifiedQueries(queries, asked.dialect)
+        query = compared[database].equal_to(sql)
         if query is None or not query.checked_by:
             return None
         return Verified(

@@ -7,31 +7,41 @@ from langgraph.graph.state import CompiledStateGraph
 from longtable.base.context import Context
 from longtable.base.errors import ConfigError
 from longtable.nodes.state import Input, State
-from longtable.tools.database import Database
-from longtable.tools.row_access import ReadParameters, RowSource, reading_as
+from longtable.tools.row_access import JoinedAccess, ReadParameters, RowSource, reading_as
+from longtable.tools.several.databases import Databases
 
 
 def row_source(
-    database: Database | None, row_parameters: ReadParameters | None
+    databases: Databases | None, row_parameters: ReadParameters | None
 ) -> RowSource | None:
-    """Return where the row parameters of a graph come from, None if its database has no row
+    """Return where the row parameters of a graph come from, None if its databases have no row
     filters. Raises `ConfigError` for a function that nothing would ask.
     """
-    filters = database.policy.row_filters if database is not None else {}
-    if database is None or not filters:
+    filtered = [each for each in (databases or {}).values() if each.policy.row_filters]
+    if not filtered:
         if row_parameters is not None:
             raise ConfigError(
                 "row_parameters has no effect: give the database a policy with row_filters"
             )
         return None
-    if database.is_bound:
+    filters = [each.policy.row_filters for each in filtered]
+    accesses = [each.access for each in filtered if each.is_bound]
+    if accesses:
         if row_parameters is not None:
             raise ConfigError(
                 "the database is bound to row parameters already: leave out row_parameters, or"
                 " give the database as it was opened"
             )
-        return RowSource(_nothing, filters, fixed=database.access)
-    return RowSource(_nothing if row_parameters is None else row_parameters, filters)
+        if len(accesses) < len(filtered):
+            raise ConfigError(
+                "some databases with row_filters are bound to row parameters and others are not:"
+                " bind all of them, or give all as they were opened"
+            )
+        bound = list(filter(None, accesses))
+        fixed = bound[0] if len(bound) == 1 else JoinedAccess(bound)
+        return RowSource(_nothing, filters[0], fixed=fixed)
+    read = _nothing if row_parameters is None else row_parameters
+    return RowSource(read, filters[0], others=filters[1:])
 
 
 def _nothing(_: str | None) -> dict[str, object]:

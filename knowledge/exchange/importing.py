@@ -40,7 +40,7 @@ class Import:
                     self.added += 1
 
     def _new(self, queries: Sequence[VerifiedQuery]) -> list[VerifiedQuery]:
-        known: set[tuple[str, str]] = set()
+        known: set[tuple[str, str, str]] = set()
         if self.folder.query_names():
             known = set(map(pair_of, self.folder.current().queries))
         return [query for query in queries if pair_of(query) not in known]

@@ -33,7 +33,7 @@ class LedgerLine:
     `sql`: the SQL as the engine ran it. `tables`: the tables that the query read, as the database
     reports them. `rows`: the row count of the result. `figures`: the first figures of the result,
     in short form. `handle`: where the full result is kept, "" if nowhere. `message_id`: id of the
-    tool message with the result.
+    tool message with the result. `database`: the name of the database, "" if there was only one.
     """
 
     turn: int
@@ -45,10 +45,14 @@ class LedgerLine:
     figures: str = ""
     handle: str = ""
     message_id: str = ""
+    database: str = ""
 
     def as_json(self) -> dict[str, Any]:
         """Return the line as plain JSON."""
-        return {**asdict(self), "tables": list(self.tables), "columns": list(self.columns)}
+        plain = {**asdict(self), "tables": list(self.tables), "columns": list(self.columns)}
+        if not self.database:
+            del plain["database"]
+        return plain
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> "LedgerLine":
@@ -56,7 +60,8 @@ class LedgerLine:
         is ignored.
         """
         lists = {name: tuple(data[name]) for name in ("tables", "columns")}
-        return cls(**{**{name: data[name] for name in cls.__dataclass_fields__}, **lists})
+        known = {"database": "", **data}
+        return cls(**{**{name: known[name] for name in cls.__dataclass_fields__}, **lists})
 
 
 def ledger_lines(messages: Sequence[BaseMessage]) -> list[LedgerLine]:
@@ -68,7 +73,7 @@ def ledger_lines(messages: Sequence[BaseMessage]) -> list[LedgerLine]:
     lines: list[LedgerLine] = []
     question = ""
     questions: dict[str, str] = {}
-    seen: set[str] = set()
+    seen: set[tuple[str, str]] = set()
     for message in messages:
         if is_recalled(message):
             continue
@@ -85,8 +90,8 @@ def ledger_lines(messages: Sequence[BaseMessage]) -> list[LedgerLine]:
             )
         elif isinstance(message, ToolMessage) and message.status != "error":
             line = _line(message, questions.get(message.tool_call_id, ""), question)
-            if line and line.sql not in seen:
-                seen.add(line.sql)
+            if line and (line.database, line.sql) not in seen:
+                seen.add((line.database, line.sql))
                 lines.append(line)
     return lines
 
@@ -102,6 +107,7 @@ def _line(message: ToolMessage, called: str, question: str) -> LedgerLine | None
     columns = tuple(map(str, _list(answer.get("columns"))))
     rows = [_list(row) for row in _list(answer.get("rows"))]
     handle = answer.get("handle")
+    database = answer.get("database")
     return LedgerLine(
         turn=turn_number(message),
         question=question,
@@ -112,6 +118,7 @@ def _line(message: ToolMessage, called: str, question: str) -> LedgerLine | None
         figures=figures_of(columns, rows),
         handle=handle if isinstance(handle, str) else "",
         message_id=message.id or "",
+        database=database if isinstance(database, str) and _WORD.fullmatch(database) else "",
     )
 
 
@@ -204,7 +211,9 @@ _ESCAPE = "␛"
 _BREAKS = {sign: char for char, sign in _SIGNS.items()}
 _TO_WRITE = re.compile(f"[{''.join(_SIGNS)}{''.join(_BREAKS)}{_ESCAPE}]")
 _TO_READ = re.compile(f"{_ESCAPE}(.)|[{''.join(_BREAKS)}]", re.DOTALL)
-_START = re.compile(r'- T(\d+) (?=")')
+_WORD = re.compile(r"[^\W\d]\w{0,63}")
+"""Pattern of the name of a database."""
+_START = re.compile(rf'- T(\d+)(?: in ({_WORD.pattern}))? (?=")')
 _FIELD = re.compile(rf"((?:[^|{_ESCAPE}]|{_ESCAPE}.)*) \| ")
 _NAME = re.compile(rf"((?:[^,{_ESCAPE}]|{_ESCAPE}.)+)(?:, |$)")
 _ROWS = "rows "
@@ -300,7 +309,8 @@ def _written(line: LedgerLine) -> str:
         fields.append(
             _TABLES + ", ".join(_field(name).replace(",", f"{_ESCAPE},") for name in line.tables)
         )
-    return f"- T{line.turn} {' | '.join(fields)} | {_SQL}{_encode(line.sql)}"
+    place = f" in {line.database}" if line.database else ""
+    return f"- T{line.turn}{place} {' | '.join(fields)} | {_SQL}{_encode(line.sql)}"
 
 
 def _read(text: str) -> LedgerLine | None:
@@ -328,6 +338,7 @@ def _read(text: str) -> LedgerLine | None:
         _decode(question[1:-1]),
         _decode(text[place + len(_SQL) :]),
         rows=int(rows[len(_ROWS) :]),
+        database=start[2] or "",
     )
     for other in others:
         if other.startswith(_HANDLE):

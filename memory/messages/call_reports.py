@@ -25,6 +25,8 @@ class ToolReport(TypedDict, total=False):
     """True if the tool runs queries, so that the call is told as a query."""
     sql: str
     """The SQL with which a person replaced the model's."""
+    database: str
+    """The database that was asked by a call that names none, because the graph had only one."""
     decision: Literal["approve", "edit", "reject"]
     decided_by: str
     verified: Verified

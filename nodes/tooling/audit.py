@@ -47,6 +47,7 @@ from longtable.nodes.tooling.tool_jobs import (
 from longtable.store.records.retired import DAMAGED
 from longtable.tools.check_tool import CHECK
 from longtable.tools.database import QueryResult
+from longtable.tools.several.databases import ARGUMENT
 from longtable.tools.tool_answers import KIND
 
 if TYPE_CHECKING:
@@ -55,11 +56,13 @@ if TYPE_CHECKING:
 MOST_SQL = 50_000
 """Most characters of SQL that an entry keeps. The wall refuses longer queries anyway."""
 MOST_COLUMNS = 500
+MOST_NAME = 64
+"""Most characters of the name of a database, which may be a model's invention."""
 
 Verdict = Literal["running", "run", "refused", "failed", "cancelled", "waiting", "rejected"]
-Checking = Callable[[str], "Checked"]
-"""Function that returns the wall's verdict on a query, with the columns that the query reads. It is
-`Database.check`.
+Checking = Callable[[str, str], "Checked | None"]
+"""Function that returns the wall's verdict on a query of a database, with the columns that the
+query reads. It is `Databases.check`.
 """
 
 _log = logging.getLogger("longtable.audit")
@@ -84,7 +87,8 @@ class AuditEntry:
 
     `columns` have the form "table.column". `runs` is above 1 if a resumed or replayed turn ran the
     query again. `time` is the time of the first run. `voice` is the id of the team's persona that
-    asked, "" without a team.
+    asked, "" without a team. `database` is the name of the database that was asked, "" if the graph
+    had only one.
     """
 
     key: str
@@ -103,6 +107,7 @@ class AuditEntry:
     runs: int = 1
     edited: str = ""
     voice: str = ""
+    database: str = ""
 
     @property
     def sent(self) -> str:
@@ -112,6 +117,8 @@ class AuditEntry:
     def as_json(self) -> dict[str, Any]:
         """Return the entry as plain JSON that any store accepts."""
         plain = {**asdict(self), "tables": list(self.tables), "columns": list(self.columns)}
+        if not self.database:
+            del plain["database"]
         return {name: _without_nul(value) for name, value in storable(plain).items()}
 
     @classmethod
@@ -168,6 +175,7 @@ class Audit:
                         sql[:MOST_SQL],
                         edited=edited,
                         voice=voice,
+                        database=str(job.to_run["args"].get(ARGUMENT) or "")[:MOST_NAME],
                     )
         return Log(entries, thread_namespace("audit", thread_id or ""), self.check, now.runtime)
 
@@ -312,6 +320,7 @@ def _closed(entry: AuditEntry, answer: ToolMessage, ms: int, check: Checking | N
         entry, verdict="run", ms=ms, handle=str(fields.get("handle") or ""), ran=ran, rows=rows
     )
     if isinstance(result, QueryResult):
+        entry = replace(entry, database=result.database)
         return _reading(entry, result.tables, result.reads[len(result.tables) :])
     return replace(entry, tables=tuple(map(str, fields.get("handles") or ())))
 
@@ -338,14 +347,14 @@ def _with_reads(entry: AuditEntry, sql: str, check: Checking | None) -> AuditEnt
     if check is None or entry.tool != "run_sql":
         return entry
     try:
-        verdict = check(sql)
+        verdict = check(sql, entry.database)
     except Exception as error:
         # A database that is gone has no catalogue: the entry stands without it.
         _log.warning("what a query read is unknown: %s", error)
         return entry
     return (
         _reading(replace(entry, ran=verdict.shown_sql[:MOST_SQL]), verdict.tables, verdict.columns)
-        if verdict.allowed
+        if verdict is not None and verdict.allowed
         else entry
     )
 

@@ -27,6 +27,7 @@ HIDDEN = "the reason is withheld, for it may quote values"
 
 
 _OF_RESULT = (
+    "database",
     "row_count",
     "total",
     "page",
@@ -45,6 +46,7 @@ _SIZE = ("name", "kind", "rows", "rows_estimate", "rows_at_least", "statistics_f
 
 
 _LISTING = (
+    "database",
     "dialect",
     "page",
     "pages",
@@ -71,11 +73,15 @@ _COLUMN = (
 )
 
 
+_SCHEMA_TOOLS = ("list_tables", "describe_tables", "find_columns")
+
+
 _CHART = ("shown", "handle", "points", "spec")
 
 
 _ERROR = (
     "class",
+    "database",
     "problem",
     "rule",
     "line",
@@ -117,34 +123,40 @@ def without_cells(answer: ToolMessage, args: Mapping[str, Any]) -> ToolMessage:
             "withheld": True,
             "note": WITHHELD,
         }
-    elif name in ("list_tables", "describe_tables", "find_columns"):
-        tables = [
-            {**_only(table, _SIZE), **_columns(table)} for table in _dicts(data.get("tables"))
-        ]
-        columns = (
-            {"columns": [_only(each, _COLUMN) for each in _dicts(data["columns"])]}
-            if "columns" in data
-            else {}
-        )
-        safe = {
-            **_only(data, _LISTING),
-            "tables": tables,
-            **columns,
-            "withheld": True,
-            "note": WITHHELD,
-        }
-    elif name == "find_values":
-        safe = {
-            **_only(data, _LISTING),
-            "matches": _matches(data, args),
-            "withheld": True,
-            "note": WITHHELD,
-        }
+    elif name in (*_SCHEMA_TOOLS, "find_values") and "databases" in data:
+        parts = [_of_database(each, name, args) for each in _dicts(data["databases"])]
+        safe = {"databases": parts}
+    elif name in (*_SCHEMA_TOOLS, "find_values"):
+        safe = _found(data, name, args)
     elif name == "show_chart":
         safe = {**_only(data, _CHART), "withheld": True, "note": WITHHELD}
     else:
         return answer
     return answer.model_copy(update={"content": compact_json(safe)})
+
+
+def _of_database(data: Mapping[str, Any], name: str, args: Mapping[str, Any]) -> dict[str, Any]:
+    """Return one database's part of the answer of a search, without cells."""
+    if "error" not in data:
+        return _found(data, name, args)
+    error = _only(data["error"] if isinstance(data["error"], dict) else {}, _ERROR)
+    if error.get("problem") not in _NAMED:
+        error["message"] = f"{error.get('problem', 'it failed')}: {HIDDEN}"
+    return {**_only(data, ("database",)), "error": error}
+
+
+def _found(data: Mapping[str, Any], name: str, args: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the answer of a tool that looks at the schema or for values, without cells."""
+    found: dict[str, Any] = _only(data, _LISTING)
+    if name == "find_values":
+        found["matches"] = _matches(data, args)
+    else:
+        found["tables"] = [
+            {**_only(table, _SIZE), **_columns(table)} for table in _dicts(data.get("tables"))
+        ]
+        if "columns" in data:
+            found["columns"] = [_only(each, _COLUMN) for each in _dicts(data["columns"])]
+    return {**found, "withheld": True, "note": WITHHELD}
 
 
 def _columns(table: Mapping[str, Any]) -> dict[str, Any]:

@@ -30,6 +30,7 @@ from longtable.tools.fetch import ThreadResults
 from longtable.tools.memory_tools import answered
 from longtable.tools.pin_tools import PIN
 from longtable.tools.previews import with_note
+from longtable.tools.several.databases import ARGUMENT
 from longtable.tools.tool_answers import KIND, Described
 
 MOST_ERROR_CHARS = 4_000
@@ -51,8 +52,10 @@ class ToolInputs:
     board: PinChanges
 
 
-Verify = Callable[[str], Verified | None]
-"""Returns the verified query that some SQL equals, None if none does."""
+Verify = Callable[[str, str], Verified | None]
+"""Returns the verified query that some SQL of a database equals, None if none does. The database is
+"" if there is only one.
+"""
 
 
 class UnknownToolError(LongtableError):
@@ -83,9 +86,15 @@ class CallReport:
         self.name = call["name"]
         self.sql = str(call["args"].get("sql", ""))
         self.kind = tool_kind(tools.get(self.name))
+        self.database = call_database(call["args"])
         self.started = time.perf_counter()
         if self.kind == "query":
-            emit(QueryStarted(type="query_started", call_id=self.id, name=self.name, sql=self.sql))
+            event = QueryStarted(
+                type="query_started", call_id=self.id, name=self.name, sql=self.sql
+            )
+            if self.database:
+                event["database"] = self.database
+            emit(event)
         else:
             emit(
                 ToolStarted(type="tool_started", call_id=self.id, name=self.name, args=call["args"])
@@ -151,7 +160,7 @@ class CallReport:
         if isinstance(artifact, QueryResult):
             answer = marked(answer, **{TABLES: list(artifact.tables)})
             event = _query_finished(self.id, self.name, ms, artifact, stored)
-            verified = self.verify(self.sql) if self.verify and self.sql else None
+            verified = self._verified(artifact)
             if verified is not None:
                 event["verified"] = report["verified"] = verified
                 answer = marked(answer, **{VERIFIED: verified["query"]})
@@ -198,6 +207,9 @@ class CallReport:
         )
         return marked(message, **{REPORT: dict(self._report(ms))})
 
+    def _verified(self, result: QueryResult) -> Verified | None:
+        return self.verify(self.sql, result.database) if self.verify and self.sql else None
+
     def _report(self, ms: int) -> ToolReport:
         """Return what the thread keeps of the call besides its answer."""
         report = ToolReport(ms=ms)
@@ -205,6 +217,8 @@ class CallReport:
             report["query"] = True
         if self.job.edited is not None:
             report["sql"] = self.job.edited
+        if self.database and call_database(self.job.call["args"]) != self.database:
+            report["database"] = self.database
         if self.job.decision is not None:
             report["decision"] = self.job.decision["type"]
             report["decided_by"] = self.job.decision.get("by", "")
@@ -231,6 +245,7 @@ class CallReport:
                 "name": self.name,
                 "status": status,
                 "ms": ms,
+                **({"database": self.database} if self.database and self.kind == "query" else {}),
                 **more,
                 **self._decided,
             }
@@ -238,6 +253,12 @@ class CallReport:
 
     def _ms(self) -> int:
         return round((time.perf_counter() - self.started) * 1000)
+
+
+def call_database(args: Mapping[str, Any]) -> str:
+    """Return the name of the database that a call's arguments name, "" if they name none."""
+    name = args.get(ARGUMENT)
+    return clip(clean(name)) if isinstance(name, str) else ""
 
 
 def tool_kind(tool: BaseTool | None) -> object:
@@ -274,6 +295,7 @@ def _details(error: Exception) -> dict[str, Any]:
         "line": error.line,
         "column": error.column,
         "nearest": nearest,
+        "database": error.database,
     }
     return {name: value for name, value in details.items() if value}
 
@@ -293,6 +315,8 @@ def _query_finished(
         rows=json_rows(result.rows),
         row_count=result.row_count,
     )
+    if result.database:
+        event["database"] = result.database
     if stored.handle:
         event["handle"] = stored.handle
     if stored.failure:

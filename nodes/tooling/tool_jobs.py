@@ -8,11 +8,16 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
-from typing import Any
+from typing import Any, Protocol
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolCall, ToolMessage
 
-from longtable.base.errors import DatabaseUnavailableError, LongtableError, QueryCancelledError
+from longtable.base.errors import (
+    DatabaseUnavailableError,
+    LongtableError,
+    QueryCancelledError,
+    UnknownDatabaseError,
+)
 from longtable.base.redaction import redacted
 from longtable.memory.counting.tokens import compact_json
 from longtable.memory.messages.marks import turn_number
@@ -184,15 +189,16 @@ class Job:
     edited: str | None = None
     decision: Decision | None = None
     """What a person decided on the call, None if nobody was asked."""
+    args: dict[str, Any] | None = None
+    """The arguments that name the database as it is named now, None if the model's own do."""
 
     @property
     def to_run(self) -> ToolCall:
         """Return the call that is to run, with the person's SQL if there is any."""
-        return (
-            self.call
-            if self.edited is None
-            else {**self.call, "args": {**self.call["args"], "sql": self.edited}}
-        )
+        args = self.call["args"] if self.args is None else self.args
+        if self.edited is not None:
+            args = {**args, "sql": self.edited}
+        return {**self.call, "args": args}
 
 
 @dataclass
@@ -288,16 +294,29 @@ Objection = Callable[[ToolCall], str]
 """Function that returns why a call is refused, "" if the call may run."""
 
 
+class Place(Protocol):
+    """Finds the database of a call."""
+
+    def __call__(self, call: ToolCall, *, decided: bool) -> dict[str, Any] | None:
+        """Return the arguments with which a call asks its database, None if they are its own.
+        Raises `UnknownDatabaseError` if the database is not there. `decided`: a person decided on
+        the call.
+        """
+        ...
+
+
 def work_of(
     now: Now,
     queries: AbstractSet[str],
     *,
     repairs: int,
     objection: Objection | None = None,
+    place: Place | None = None,
 ) -> Work:
     """Return the work for the tool calls of the newest answer. `queries`: names of the tools that
     run queries. `repairs`: how often a failing query may be corrected in a turn. `objection`: the
-    rule of the team's mode, None without a team.
+    rule of the team's mode, None without a team. `place`: finds the database of a call, None
+    without a database.
     """
     messages = now.thread.messages
     turn = now.turn
@@ -317,6 +336,8 @@ def work_of(
     ]
     if objection:
         jobs = [_checked(job, objection) for job in jobs]
+    if place:
+        jobs = [_with_database(job, place) for job in jobs]
     alone = len(jobs) == 1 or bool(turn.get("one_by_one"))
     return Work(jobs, queries, repairs, messages, turn.get("number", 0), alone)
 
@@ -324,6 +345,15 @@ def work_of(
 def _checked(job: Job, objection: Objection) -> Job:
     reason = objection(job.call)
     return replace(job, stopped=CallRefusedError(reason)) if reason else job
+
+
+def _with_database(job: Job, place: Place) -> Job:
+    if job.stopped is not None:
+        return job
+    try:
+        return replace(job, args=place(job.call, decided=job.decision is not None))
+    except UnknownDatabaseError as error:
+        return replace(job, stopped=error)
 
 
 def _job(call: ToolCall, decision: Decision | None) -> Job:

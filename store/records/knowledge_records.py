@@ -35,11 +35,11 @@ class KnowledgeRecords:
 
     def keep(self, fields: Mapping[str, Any]) -> None:
         """Keep the fields of a query: `question`, `sql`, `time` (ISO 8601) and others. A query with
-        the same question and SQL is replaced; two SQLs of one question are both kept.
+        the same question, SQL and database is replaced; two SQLs of one question are both kept.
 
         Raises `ConfigError` if the store keeps `MOST_KEPT` queries already.
         """
-        key = _key_of(fields["question"], fields["sql"])
+        key = _key_of(fields["question"], fields["sql"], fields.get("database", ""))
         if self._store.get(self._kept, key) is None and len(self.kept()) >= MOST_KEPT:
             raise ConfigError(
                 f"a store keeps at most {MOST_KEPT:,} queries of a knowledge folder: let its owner"
@@ -58,9 +58,11 @@ class KnowledgeRecords:
         items.sort(key=lambda item: (str(item.value.get("time")), item.key))
         return [item.value for item in items]
 
-    def forget(self, question: str, sql: str) -> None:
-        """Delete the query with this question and this SQL."""
-        self._store.delete(self._kept, _key_of(question, sql))
+    def forget(self, question: str, sql: str, database: str = "") -> None:
+        """Delete the query with this question and this SQL, of this database if there are
+        several.
+        """
+        self._store.delete(self._kept, _key_of(question, sql, database))
 
     @property
     def finds_by_meaning(self) -> bool:
@@ -111,6 +113,7 @@ class KnowledgeRecords:
         return [*dict.fromkeys(names)]
 
 
-def _key_of(question: str, sql: str) -> str:
+def _key_of(question: str, sql: str, database: str = "") -> str:
     # A hash: of an encrypted store only values are encrypted.
-    return hashlib.sha256(f"{question}\0{sql}".encode("utf-8", "surrogatepass")).hexdigest()
+    text = f"{question}\0{sql}" + (f"\0{database}" if database else "")
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

@@ -35,6 +35,7 @@ from longtable.base.errors import (
 from longtable.graph import Context, Conversation, Database, Limits, build_graph, open_persistence
 from longtable.nodes.approve import Gate
 from longtable.tools.database import Cancel, QueryLimits
+from longtable.tools.several.databases import Databases
 from longtable.tools.sql.verdict import CostThresholds
 from tests.support.models import ScriptedModel, call, script
 from tests.support.threads import of_type
@@ -262,6 +263,7 @@ class Unplanned:
     """A database that makes no plan."""
 
     dialect = "sqlite"
+    name = "numbers"
 
     def __init__(self, error: LongtableError) -> None:
         self._error = error
@@ -287,7 +289,9 @@ class Unplanned:
 def test_what_cannot_be_planned_counts_as_costly_and_what_cannot_run_does_not(
     error: LongtableError, asked: bool
 ) -> None:
-    gate = Gate(cast("Database", Unplanned(error)), LOW)
+    databases = Databases.of(cast("Database", Unplanned(error)))
+    assert databases is not None
+    gate = Gate(databases, {"": LOW})
     assert bool(gate.pending(calls(CHEAP).tool_calls, mode="costly", language="en")) is asked
 
 

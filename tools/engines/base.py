@@ -143,6 +143,8 @@ class QueryResult:
     """The key of the row filters and row parameters under which the rows were read, "" if the query
     read no table with a row filter.
     """
+    database: str = ""
+    """The name of the database that was asked, "" if there is only one."""
 
     def shown(self, rows: Sequence[Row]) -> list[Row]:
         """Return some of the rows as a model may see them."""

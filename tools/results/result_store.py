@@ -40,7 +40,7 @@ from longtable.base.errors import (
 from longtable.tools.catalog import Catalog, Column, Table
 from longtable.tools.database import Isolation, QueryLimits, QueryResult
 from longtable.tools.results.parquet import column_names, path_literal, read_parquet, write_parquet
-from longtable.tools.row_access import current_key
+from longtable.tools.row_access import current_keys
 from longtable.tools.workers.pool import Workers
 from longtable.tools.workers.runner import Cancel, Runner
 from longtable.tools.workers.worker_requests import OVER_HANDLES
@@ -107,6 +107,8 @@ class ResultMeta:
     """The key of the row filters and row parameters under which the rows were read, "" if no row
     filter left any out. The result can be read under the same ones only.
     """
+    database: str = ""
+    """The name of the database that was asked, "" if there was only one."""
 
 
 def now_in_utc() -> datetime:
@@ -185,14 +187,14 @@ class ResultStore:
         masked: Iterable[int] = (),
         voice: str = "",
         rows_key: str = "",
+        database: str = "",
     ) -> str:
         """Store a result and return its handle. If a quota is exceeded, the least recently used
         data is deleted.
 
-        `voice` is the only voice of a team that may read the result, "" for all. `rows_key` is that
-        of the `QueryResult`. Raises
-        `ResultTooLargeError` if this result alone exceeds a quota, `PersistenceError` if it cannot
-        be written.
+        `voice` is the only voice of a team that may read the result, "" for all. `rows_key` and
+        `database` are those of the `QueryResult`. Raises `ResultTooLargeError` if this result alone
+        exceeds a quota, `PersistenceError` if it cannot be written.
         """
         home = self._home(thread_id)
         now = self._clock()
@@ -217,6 +219,7 @@ class ResultStore:
                 "masked": sorted(masked),
                 **({"voice": voice} if voice else {}),
                 **({"rows_key": rows_key} if rows_key else {}),
+                **({"database": database} if database else {}),
             }
             handle = self._settle(draft, home, meta)
         except (OSError, duckdb.Error) as error:
@@ -305,6 +308,7 @@ class ResultStore:
             frozenset(meta.masked),
             reads_some_rows=bool(meta.rows_key),
             rows_key=meta.rows_key,
+            database=meta.database,
         )
 
     def arrow(self, thread_id: str, handle: str) -> "pyarrow.Table":
@@ -487,7 +491,7 @@ def _may_read(voice: str | None, meta: ResultMeta) -> bool:
 
 
 def _has_same_rows(meta: ResultMeta) -> bool:
-    return meta.rows_key in ("", current_key())
+    return not meta.rows_key or meta.rows_key in current_keys()
 
 
 def _check_rows(meta: ResultMeta) -> None:

@@ -1,0 +1,3 @@
+"""Several databases that one conversation asks: the collection of them, their tools, and databases
+that open late.
+"""
