@@ -83,7 +83,6 @@ class RunTools:
     """Names of the tools that each persona of a team may call."""
     team: Team | None = None
     verify: Verify | None = None
-    databases: Databases | None = None
 
     async def __call__(self, now: Now, how: Execution) -> Update:
         turn = now.turn
@@ -100,7 +99,7 @@ class RunTools:
                 return await how.call(ask, partial(in_thread, ask))
         queries = self._query_names.intersection(tools)
         objection = partial(self._objection, now) if voice else None
-        place = self._placed if self.databases else None
+        place = partial(_placed, self.gate.databases) if self.gate else None
         repairs = now.context.max_repairs
         work = work_of(now, queries, repairs=repairs, objection=objection, place=place)
         log = self.audit.log(work.jobs, tools, now)
@@ -179,15 +178,6 @@ class RunTools:
             return [*pending]
         return [{**each, "description": f"{name}: {each['description']}"} for each in pending]
 
-    def _placed(self, call: ToolCall, *, decided: bool) -> dict[str, Any] | None:
-        """Return the arguments with which a call asks its database, None if they are its own.
-        Raises `UnknownDatabaseError` if the database is not there.
-        """
-        if self.databases is None or call["name"] not in TOOL_NAMES:
-            return None
-        args = self.databases.call_args(call["args"], decided=decided)
-        return None if args == call["args"] else args
-
     def _objection(self, now: Now, call: ToolCall) -> str:
         """Return why the team's mode refuses a call, "" if it may run."""
         if self.team is None:
@@ -248,6 +238,16 @@ class RunTools:
         if work.waiting > 1:
             after["one_by_one"] = True
         return {"messages": answers, "turn": with_last(after, answers)}
+
+
+def _placed(databases: Databases, call: ToolCall, *, decided: bool) -> dict[str, Any] | None:
+    """Return the arguments with which a call asks its database, None if they are its own. Raises
+    `UnknownDatabaseError` if the database is not there.
+    """
+    if call["name"] not in TOOL_NAMES:
+        return None
+    args = databases.call_args(call["args"], decided=decided)
+    return None if args == call["args"] else args
 
 
 def _is_voices_own(messages: Sequence[BaseMessage]) -> bool:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from langchain_core.tools import BaseTool, StructuredTool, create_schema_from_function
+from pydantic import BaseModel
 
 from longtable.tools.cells import Json
 from longtable.tools.database import Cancel, QueryResult
@@ -52,10 +53,13 @@ def cancellable_tool(
     description: str,
     call: Callable[..., Answer],
     metadata: dict[str, Any] | None = None,
+    arguments: type[BaseModel] | None = None,
 ) -> BaseTool:
     """Return a tool that calls the blocking function `call` with the tool's arguments and a
-    `cancel`. When the run is cancelled, `cancel` stops the function's work.
+    `cancel`. When the run is cancelled, `cancel` stops the function's work. `arguments`: those of
+    the tool, None if they are those of the function.
     """
+    schema = arguments or create_schema_from_function(name, call, filter_args=["cancel"])
 
     async def arun(**arguments: Any) -> Answer:
         return await cancellable(call, **arguments)
@@ -65,7 +69,7 @@ def cancellable_tool(
         coroutine=arun,
         name=name,
         description=description,
-        args_schema=create_schema_from_function(name, call, filter_args=["cancel"]),
+        args_schema=schema,
         response_format="content_and_artifact",
         metadata=metadata,
     )

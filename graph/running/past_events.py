@@ -359,9 +359,11 @@ def _ended(
     if kind_of(answer) == RECALLED and answer.status != "error":
         yield recall_event(str(args.get("query", "")), answered(answer.text), via="tool")
     known = {**_end_of_call(call, answer, entry), **_error(answer, content)}
-    database = call_database(args)
-    if database and (has_result(answer) or _is_query(answer)):
-        known["database"] = database
+    if has_result(answer) or _is_query(answer):
+        error = content.get("error")
+        named = error if isinstance(error, dict) else content
+        if database := call_database(named) or call_database(args):
+            known["database"] = database
     if has_result(answer):
         yield cast(
             "Event", {**known, "type": "query_finished", **_result(answer, content, results)}

@@ -344,7 +344,6 @@ def _run_tools(parts: _Parts) -> RunTools:
         parts.offer.names_of,
         parts.team,
         parts.knowledge.verified if parts.knowledge else None,
-        databases,
     )
 
 

@@ -208,7 +208,7 @@ class ResultStore:
             if size > most:
                 raise ResultTooLargeError(limit=most, what=f"the result as kept ({size:,} bytes)")
             os.utime(draft / DATA, (now.timestamp(), now.timestamp()))
-            meta = {
+            meta: dict[str, object] = {
                 "sql": sql,
                 "columns": list(columns),
                 "names": names,
@@ -217,10 +217,9 @@ class ResultStore:
                 "bytes": size,
                 "created": now.isoformat(),
                 "masked": sorted(masked),
-                **({"voice": voice} if voice else {}),
-                **({"rows_key": rows_key} if rows_key else {}),
-                **({"database": database} if database else {}),
             }
+            further = {"voice": voice, "rows_key": rows_key, "database": database}
+            meta |= {key: value for key, value in further.items() if value}
             handle = self._settle(draft, home, meta)
         except (OSError, duckdb.Error) as error:
             raise PersistenceError(

@@ -7,7 +7,7 @@ database is named; one that is down is then part of the answer, and hides nothin
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Annotated, Any, cast
+from typing import Annotated, Any, Literal, cast
 
 from langchain_core.tools import BaseTool, StructuredTool
 from pydantic import BaseModel, Field, create_model, model_validator
@@ -17,7 +17,7 @@ from longtable.tools.cells import clean, clip, dumps
 from longtable.tools.check_tool import CHECK_SQL, check_tool
 from longtable.tools.database import Cancel, Database, QueryResult
 from longtable.tools.several.databases import ARGUMENT, Databases
-from longtable.tools.tool_answers import Answer, CheckReport, Described, cancellable
+from longtable.tools.tool_answers import Answer, CheckReport, Described, cancellable_tool
 from longtable.tools.toolset import database_tools
 
 SEARCHES = ("list_tables", "find_columns", "find_values")
@@ -89,40 +89,31 @@ def _tool(databases: Databases, name: str, tools: Tools, run_sql: str) -> BaseTo
             return _asked_all(tools, arguments, cancel)
         return _asked_one(databases.name_of(asked), tools, arguments, cancel)
 
-    async def arun(**arguments: Any) -> Answer:
-        return await cancellable(call, **arguments)
-
-    return StructuredTool.from_function(
-        func=call,
-        coroutine=arun,
-        name=name,
-        description=run_sql if name == "run_sql" else one.description,
-        args_schema=_schema(databases, name, one),
-        infer_schema=False,
-        response_format="content_and_artifact",
-        metadata=one.metadata,
-    )
+    text = run_sql if name == "run_sql" else one.description
+    return cancellable_tool(name, text, call, one.metadata, _schema(databases, name, one))
 
 
 def _schema(databases: Databases, name: str, tool: StructuredTool) -> type[BaseModel]:
     """Return the arguments of a tool with the name of the database."""
-
-    def named(data: Any) -> Any:
-        if isinstance(data, Mapping):
-            databases.name_of(data.get(ARGUMENT))  # an error that names the databases
-        return data
-
     needed = name not in (*SEARCHES, CHECK_SQL)
     text = "The database to ask."
     if name in SEARCHES:
         text = "The database to search. Empty: all."
     elif name == CHECK_SQL:
         text = "With sql: the database to ask."
-    allowed: Any = {"enum": [*databases] if needed else ["", *databases]}
-    field: Any = Field(description=text, json_schema_extra=allowed)
+
+    def named(data: Any) -> Any:
+        # An error that names the databases, in place of pydantic's.
+        asked = data.get(ARGUMENT) if isinstance(data, Mapping) else ""
+        if asked or needed:
+            return {**data, ARGUMENT: databases.name_of(asked)}
+        return data
+
+    known: Any = Literal[tuple(databases) if needed else ("", *databases)]
+    field = Annotated[known, Field(description=text)]
+    fields: dict[str, Any] = {ARGUMENT: (field, ... if needed else "")}
+    validators: dict[str, Any] = {"named": model_validator(mode="before")(named)}
     base = cast("type[BaseModel]", tool.args_schema)
-    fields: dict[str, Any] = {ARGUMENT: (Annotated[str, field], ... if needed else "")}
-    validators: dict[str, Any] = {"named": model_validator(mode="before")(named)} if needed else {}
     return create_model(f"{name}_of", __base__=base, __validators__=validators, **fields)
 
 
