@@ -213,7 +213,7 @@ def chat(options: RunOptions) -> None:
 
         failed = functools.partial(report, screen=screen, debug=settings.debug)
         with Chat(settings, screen, demo_progress) as talk:
-            screen.note("greeting", model=talk.session.label, database=talk.session.database.name)
+            screen.note("greeting", model=talk.session.label, database=talk.session.databases.title)
             screen.opened(talk.session)
             talk.begin(failed)
             if not sys.stdin.isatty():

@@ -4,6 +4,8 @@ open its results and archive.
 
 import asyncio
 import contextlib
+import logging
+import os
 import tempfile
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
     from langgraph.types import StateSnapshot
 
+    from longtable.app.settings.settings_tables import NamedDatabaseTable
     from longtable.graph.conversation import Conversation
     from longtable.graph.wiring.build_options import Hook
     from longtable.knowledge.folder import KnowledgeFolder
@@ -43,6 +46,7 @@ if TYPE_CHECKING:
     from longtable.store.records.archive_files import ArchiveFiles
     from longtable.tools.database import Database, QueryResult
     from longtable.tools.results.result_store import ResultStore
+    from longtable.tools.several.databases import Databases
 
 
 Progress = Callable[[], contextlib.AbstractContextManager[OnStep]]
@@ -54,7 +58,7 @@ class Session:
     """One open conversation with its database, store and results."""
 
     conversation: "Conversation"
-    database: "Database"
+    databases: "Databases"
     persistence: "Persistence"
     results: "ResultStore"
     lasts: bool
@@ -64,6 +68,11 @@ class Session:
     choices: Sequence[str] = ()
     """The names of the models that a turn may choose; the session's own model comes first."""
     knowledge: "KnowledgeFolder | None" = None
+
+    @property
+    def database(self) -> "Database":
+        """Return the database that is asked; of several, the first one."""
+        return self.databases.first
 
     @property
     def thread_id(self) -> str:
@@ -78,10 +87,16 @@ class Session:
 
         return reading_for(self.conversation.graph, self.conversation.context.owner)
 
-    def run(self, sql: str) -> "QueryResult":
-        """Run one SELECT as the conversation's owner. Raises the errors of `Database.run`."""
+    def run(self, sql: str, database: str = "") -> "QueryResult":
+        """Run one SELECT as the conversation's owner, on one of several databases by its name.
+        Raises the errors of `Database.run`, and `UnknownDatabaseError`.
+        """
+        from longtable.tools.several.several_tools import naming
+
         with self.reading():
-            return self.database.run(sql)
+            name = self.databases.name_of(database or self.databases.first_name)
+            with naming(name):
+                return self.databases[name].run(sql)
 
 
 @asynccontextmanager
@@ -97,7 +112,8 @@ async def open_session(settings: Settings, progress: Progress) -> AsyncIterator[
     arguments = graph_arguments(settings) | {"row_parameters": row_function(settings)}
     store = store_url(settings.store.url)
     opening = open_persistence(store, key=key_for("LONGTABLE_STORE_KEY"))
-    check_apart(database=database_url(settings), store=store)
+    for url in database_urls(settings):
+        check_apart(database=url, store=store)
     archive = kept_archive(settings)
     if settings.store.archive_on_compact and archive is None:
         raise ConfigError(
@@ -106,21 +122,21 @@ async def open_session(settings: Settings, progress: Progress) -> AsyncIterator[
     knowledge = knowledge_of(settings)
     hooks = _hooks(settings, archive, knowledge)
     thread_id = settings.thread or new_thread_id()
-    if not settings.database.url:
+    if asks_demo(settings):
         demo_database(progress)
     async with AsyncExitStack() as stack:
         with _demo_hint(settings):
-            database = stack.enter_context(contextlib.closing(open_database(settings)))
+            databases = stack.enter_context(open_databases(settings))
         persistence = await stack.enter_async_context(opening)
         # Results are plain files: an encrypted store has none beside it.
         lasting = None if opening.key else results_folder(store)
         results = open_results(lasting or Path(stack.enter_context(tempfile.TemporaryDirectory())))
-        built = build_graph(database=database, results=results, hooks=hooks, **arguments)
+        built = build_graph(database=databases, results=results, hooks=hooks, **arguments)
         graph = built.compile(checkpointer=persistence.checkpointer, store=persistence.store)
         with _demo_hint(settings):
             # A wrong file, and a name in the policy that it lacks, are told now, not in the first
             # turn.
-            await asyncio.to_thread(database.catalog)
+            await asyncio.to_thread(check_catalogs, databases)
         conversation = Conversation(
             graph, thread_id, context=context, results=results, archive=archive
         )
@@ -128,7 +144,7 @@ async def open_session(settings: Settings, progress: Progress) -> AsyncIterator[
         state = await thread_state(conversation)
         yield Session(
             conversation=conversation,
-            database=database,
+            databases=databases,
             persistence=persistence,
             results=results,
             lasts=lasting is not None,
@@ -159,11 +175,12 @@ def open_with_settings(database: str | None = None, **options: Any) -> "Conversa
         )
     settings = load_settings({"database": database, **options})
     store = store_url(settings.store.url)
-    check_apart(database=database_url(settings), store=store)
-    if not settings.database.url:
+    for url in database_urls(settings):
+        check_apart(database=url, store=store)
+    if asks_demo(settings):
         demo_database(lambda: contextlib.nullcontext(lambda _: None))
     with contextlib.ExitStack() as stack:
-        source = stack.enter_context(open_database(settings))
+        source = stack.enter_context(open_databases(settings))
         persistence = stack.enter_context(
             open_persistence(store, key=key_for("LONGTABLE_STORE_KEY"))
         )
@@ -287,6 +304,76 @@ def database_url(settings: Settings) -> str:
     return settings.database.url or f"duckdb:///{demo_path(cache_folder())}"
 
 
+def database_urls(settings: Settings) -> list[str]:
+    """Return the URLs of all databases to query, without those whose variable is not set."""
+    if not settings.databases:
+        return [database_url(settings)]
+    return list(filter(None, map(_url_of, settings.databases.values())))
+
+
+def _url_of(table: "NamedDatabaseTable") -> str:
+    return table.url or os.environ.get(table.url_env or "", "").strip()
+
+
+def asks_demo(settings: Settings) -> bool:
+    """Return whether the settings name no database, so that the demo database is asked."""
+    return not settings.database.url and not settings.databases
+
+
+def open_databases(settings: Settings) -> "Databases":
+    """Open all databases to query, each with its policy and limits. Of several, one that is down is
+    opened when it is up. Close them with `close`, or use them as a context manager. Raises the
+    errors of `Database.open`.
+    """
+    from longtable.tools.engines.base import QueryLimits
+    from longtable.tools.several.databases import Databases
+    from longtable.tools.several.late import open_up_or_down
+
+    if not settings.databases:
+        return Databases.of_one(open_database(settings))
+    with contextlib.ExitStack() as stack:
+        opened: dict[str, Database] = {}
+        for name, table in settings.databases.items():
+            url = _url_of(table)
+            if not url:
+                raise ConfigError(
+                    f"databases.{name}: the variable {table.url_env} is not set: it must hold the"
+                    " URL of the database"
+                )
+            own = {"seconds": table.query_seconds, "rows": table.query_rows}
+            limits = settings.limits_of("query") | {
+                key: value for key, value in own.items() if value is not None
+            }
+            policy = Path(table.policy) if table.policy else None
+            try:
+                database = open_up_or_down(url, limits=QueryLimits(**limits), policy=policy)
+            except ConfigError as error:
+                raise ConfigError(f"databases.{name}: {error}") from error
+            opened[name] = stack.enter_context(contextlib.closing(database))
+        databases = Databases(opened)
+        stack.pop_all()
+    return databases
+
+
+def check_catalogs(databases: "Databases") -> None:
+    """Read the catalogues of all databases, so that what is wrong with them is told now. Of
+    several, one that is down is left out: its queries fail until it is up.
+    """
+    from longtable.base.errors import DatabaseUnavailableError
+
+    for name, database in databases.items():
+        try:
+            database.catalog()
+        except DatabaseUnavailableError as error:
+            if not databases.are_several:
+                raise
+            logging.getLogger("longtable.databases").warning("%s is down: %s", name, error)
+        except ConfigError as error:
+            if not databases.are_several:
+                raise
+            raise ConfigError(f"databases.{name}: {error}") from error
+
+
 def open_database(settings: Settings) -> "Database":
     """Open the database to query, with its policy and limits. Raises the errors of
     `Database.open`.
@@ -308,7 +395,7 @@ def _demo_hint(settings: Settings) -> Iterator[None]:
     try:
         yield
     except DatabaseUnavailableError as error:
-        if settings.database.url:
+        if not asks_demo(settings):
             raise
         raise DatabaseUnavailableError(
             f"{error}; build the demo database anew: longtable demo --force"

@@ -19,8 +19,9 @@ from longtable.app.console.result_files import answer_links
 from longtable.app.demo import ensure_demo
 from longtable.app.server.server_threads import MetadataWriter
 from longtable.app.session import (
+    asks_demo,
     graph_arguments,
-    open_database,
+    open_databases,
     server_archive,
     server_knowledge,
     server_results,
@@ -32,7 +33,7 @@ from longtable.graph.wiring.build_options import Footer, Hook
 
 _settings = running_settings()
 start_log()
-if not _settings.database.url:
+if asks_demo(_settings):
     ensure_demo(cache_folder())
 
 # LONGTABLE_RESULTS_URL; else what `langgraph dev` says of itself, else links without a host, for
@@ -48,8 +49,9 @@ if _archive is not None:
 _knowledge = server_knowledge()
 if _knowledge is not None:
     _hooks.append(_knowledge)
+_databases = open_databases(_settings)
 _built = build_graph(
-    database=(_database := open_database(_settings)),
+    database=_databases,
     results=server_results(),
     hooks=_hooks,
     operator=_settings.context(),
@@ -57,7 +59,10 @@ _built = build_graph(
     **graph_arguments(_settings),
 )
 
-for _note in (*_settings.notes, *(f"{each.file}: {each.text()}" for each in _database.notes)):
+_notes = list(_settings.notes)
+for _database in _databases.values():
+    _notes += [f"{each.file}: {each.text()}" for each in _database.notes]
+for _note in _notes:
     logging.getLogger("longtable.settings").warning(_note)
 
 _compiled = _built.compile(name="longtable")

@@ -81,7 +81,7 @@ def query_to_keep(
         asked, sql, database = query_of_turn(messages, turn)
     else:
         asked = question or question_of_turn(messages, turn)
-        database = database or _database_of_turn(messages, turn)
+        database = database or database_of_turn(messages, turn)
     return VerifiedQuery(
         name="",
         question=question or asked,
@@ -92,7 +92,7 @@ def query_to_keep(
     )
 
 
-def _database_of_turn(messages: Sequence[BaseMessage], turn: int | None) -> str:
+def database_of_turn(messages: Sequence[BaseMessage], turn: int | None) -> str:
     """Return the database that a turn asked, "" if it asked none."""
     try:
         return query_of_turn(messages, turn)[2]

@@ -2,6 +2,7 @@
 
 import os
 import tempfile
+from collections.abc import Mapping
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,13 +18,15 @@ from longtable.graph.wiring.build import build_graph
 from longtable.knowledge.folder import KnowledgeFolder
 from longtable.store.persistence import Persistence, open_persistence
 from longtable.tools.database import Database
+from longtable.tools.several.database_names import check_names
+from longtable.tools.several.databases import Databases
 
 if TYPE_CHECKING:
     from longtable.tools.results.result_store import ResultStore
 
 
 def open_conversation(
-    database: Database | str,
+    database: Database | str | Mapping[str, Database | str],
     *,
     model: BaseChatModel | str,
     store: Persistence | str = "memory://",
@@ -36,11 +39,11 @@ def open_conversation(
     """Return a conversation about a database, with everything it needs. Close it with `close`, or
     use it as a context manager.
 
-    `database` is a URL, or an open database, which stays open. `model` is a chat model, or
-    "provider:name" as LangChain's `init_chat_model` reads it. `store` is the URL where threads are
-    kept, or what `open_persistence` returns. Whole results are kept beside the file of the store.
-    If the store is encrypted or has no file, they are kept in a temporary folder. `arguments` are
-    those of `build_graph`.
+    `database` is a URL, or an open database, which stays open; or several of them by name. `model`
+    is a chat model, or "provider:name" as LangChain's `init_chat_model` reads it. `store` is the
+    URL where threads are kept, or what `open_persistence` returns. Whole results are kept beside
+    the file of the store. If the store is encrypted or has no file, they are kept in a temporary
+    folder. `arguments` are those of `build_graph`.
 
     The conversation has the attributes `graph`, `database`, `persistence` and `results`. Raises the
     errors of `Database.open`, `open_persistence` and `build_graph`.
@@ -51,17 +54,21 @@ def open_conversation(
     chat_model = _model_of(model) if isinstance(model, str) else model
     with ExitStack() as stack:
         persistence = open_persistence(store) if isinstance(store, str) else store
-        if isinstance(database, str):
-            refuse_same_file(database, persistence.path)
+        by_name = dict(database) if isinstance(database, Mapping) else {"": database}
+        for each in by_name.values():
+            if isinstance(each, str):
+                refuse_same_file(each, persistence.path)
         if isinstance(store, str):
             stack.enter_context(persistence)
-        opened = (
-            database
-            if isinstance(database, Database)
-            else stack.enter_context(Database.open(database))
-        )
+        if isinstance(database, Databases):
+            databases = database
+        elif isinstance(database, Mapping):
+            check_names(database)
+            databases = Databases({name: _opened(each, stack) for name, each in by_name.items()})
+        else:
+            databases = Databases.of_one(_opened(database, stack))
         results = results or ResultStore(_results_folder(persistence, stack))
-        built = build_graph(model=chat_model, database=opened, results=results, **arguments)
+        built = build_graph(model=chat_model, database=databases, results=results, **arguments)
         graph = built.compile(checkpointer=persistence.checkpointer, store=persistence.store)
         hooks = arguments.get("hooks", ())
         conversation = Conversation(
@@ -72,10 +79,16 @@ def open_conversation(
             results=results,
             knowledge=next((hook for hook in hooks if isinstance(hook, KnowledgeFolder)), None),
         )
-        conversation.database = opened
+        conversation.database = databases.first
         conversation.persistence = persistence
         conversation.on_close = stack.pop_all()
     return conversation
+
+
+def _opened(database: Database | str, stack: ExitStack) -> Database:
+    if isinstance(database, str):
+        return stack.enter_context(Database.open(database))
+    return database
 
 
 def refuse_same_file(

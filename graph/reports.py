@@ -88,11 +88,13 @@ aaudit_of_threads = a_from(audit_of_threads)
 
 
 def row_of(thread_id: str, entry: AuditEntry) -> dict[str, object]:
-    """Return an entry as one flat row for a table or a file. A list becomes one text."""
+    """Return an entry as one flat row for a table or a file. A list becomes one text. The row names
+    a database only if there were several.
+    """
     plain = {
         name: ", ".join(value) if isinstance(value, tuple) else value
         for name, value in asdict(entry).items()
-        if name != "key"
+        if name != "key" and (value or name != "database")
     }
     return {"thread": thread_id, **plain}
 

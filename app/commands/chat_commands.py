@@ -15,14 +15,19 @@ from longtable.app.console.streams import clean, clean_line
 from longtable.app.console.token_counts import usage_now
 from longtable.app.console.translations import counted, say
 from longtable.app.settings.run_settings import check_text
-from longtable.base.errors import MessageTooLongError, UnknownPinError
+from longtable.base.errors import (
+    DatabaseUnavailableError,
+    MessageTooLongError,
+    UnknownPinError,
+)
 from longtable.base.events import QueryFinished
-from longtable.graph.kept_queries import STORE
+from longtable.graph.kept_queries import STORE, database_of_turn
 from longtable.knowledge.folder_reading import rivals_of
 from longtable.memory.messages.marks import EXCLUDED, kind_of
 from longtable.nodes.compacting.compaction_events import NOTHING_LEFT
 from longtable.nodes.state import turn_of
 from longtable.tools.cells import json_value
+from longtable.tools.several.several_tools import naming
 
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
@@ -30,6 +35,7 @@ if TYPE_CHECKING:
     from longtable.app.console.screen import Screen
     from longtable.app.session import Session
     from longtable.nodes.state import State
+    from longtable.tools.catalog import Catalog
     from longtable.tools.database import QueryResult
 
 COMMANDS = (
@@ -339,23 +345,41 @@ class Commands:
             return
         if not YES.fullmatch(words):
             self.chat.correction = ""
-            result = self._wait(asyncio.to_thread(self.session.run, words))
+            sql, database = self._database_of(words)
+            result = self._wait(asyncio.to_thread(self.session.run, sql, database))
             self.chat.correction = words
             width = make_console().width
             shown = render.first_rows(shown_result(result), width, self.screen.language)
             self.screen.show("correct", shown)
             self.screen.note("correct_this")
         elif self.chat.correction:
-            self._write(sql=self.chat.correction)
+            sql, database = self._database_of(self.chat.correction)
+            self._write(sql=sql, database=database)
             self.chat.correction = ""
         else:
             self.screen.complain(say("correct_what", self.screen.language))
 
-    def _write(self, *, question: str | None = None, sql: str | None = None) -> None:
+    def _database_of(self, words: str) -> tuple[str, str]:
+        """Return the SQL of a correction and its database. Of several, a name before the SQL says
+        which one, as in `web: SELECT ...`; without it, the one that the turn asked.
+        """
+        databases = self.session.databases
+        name, colon, sql = words.partition(":")
+        if not databases.are_several:
+            return words, ""
+        if colon and name.strip().isidentifier():
+            return sql.strip(), databases.name_of(name)
+        history = self._wait(self.conversation.ahistory())
+        return words, database_of_turn(history, None)
+
+    def _write(
+        self, *, question: str | None = None, sql: str | None = None, database: str = ""
+    ) -> None:
         """Keep a question and its SQL, and tell the file: a new one, or one that has both."""
         folder = self.session.knowledge
         before = folder.query_names() if folder else set[str]()
-        query = self._wait(self.conversation.akeep(question=question, sql=sql, by=_user()))
+        keep = self.conversation.akeep(question=question, sql=sql, by=_user(), database=database)
+        query = self._wait(keep)
         if query.name in before:
             key = "knowledge_there"
         elif query.place == STORE:
@@ -409,7 +433,18 @@ class Commands:
             self.screen.note("no_threads")
 
     def _tables(self, _: str) -> None:
-        self.screen.show("tables", render.tables(self.session.database.catalog()))
+        databases = self.session.databases
+        if not databases.are_several:
+            self.screen.show("tables", render.tables({"": databases.first.catalog()}))
+            return
+        catalogs: dict[str, Catalog] = {}
+        for name, database in databases.items():
+            try:
+                with naming(name):
+                    catalogs[name] = database.catalog()
+            except DatabaseUnavailableError as error:
+                self.screen.complain(error.user_text(self.screen.language))
+        self.screen.show("tables", render.tables(catalogs))
 
     def _table(self, argument: str) -> None:
         results = self.screen.results

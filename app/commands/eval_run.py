@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from longtable.app.commands.eval_subjects import EvalHost
-from longtable.app.session import database_url
+from longtable.app.session import database_urls
 from longtable.app.settings.run_settings import Settings, key_for
 from longtable.base.errors import ConfigError, DatabaseError
 from longtable.base.redaction import redacted
@@ -192,9 +192,11 @@ def _about(settings: Settings, *, is_own: bool) -> dict[str, str]:
     """Return the settings that all results of a run depend on. `is_own`: whether a question is
     about the database of the settings.
     """
+    policies = [settings.policy.file, *(each.policy for each in settings.databases.values())]
+    urls = database_urls(settings) if is_own else []
     return {
-        "database": redacted(database_url(settings)) if is_own else "",
-        "policy": settings.policy.file or "",
+        "database": ", ".join(map(redacted, urls)),
+        "policy": ", ".join(filter(None, policies)),
         "private": str(settings.policy.private),
         "knowledge": settings.knowledge.folder or "",
     }

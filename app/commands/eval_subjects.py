@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,11 +12,14 @@ from longtable.app.console.screen import demo_progress
 from longtable.app.models import BUILT_IN
 from longtable.app.program import RunOptions
 from longtable.app.session import (
+    asks_demo,
     database_url,
+    database_urls,
     demo_database,
     graph_arguments,
     knowledge_of,
     open_database,
+    open_databases,
     open_results,
 )
 from longtable.app.settings.row_settings import seen_by_owner
@@ -26,6 +29,8 @@ from longtable.evaluation.cost_estimate import SAMPLE_THREAD, SilentModel, first
 from longtable.evaluation.evaluator import Subject
 from longtable.evaluation.question_set import Dialogue
 from longtable.memory.counting.prices import Price, price_of
+from longtable.tools.several.database_names import folded
+from longtable.tools.several.databases import Databases
 
 if TYPE_CHECKING:
     from longtable.base.context import Context
@@ -105,20 +110,21 @@ class EvalHost:
     def open(self, database: str) -> "Iterator[OpenedDatabase]":
         """Open the database that a question names, "" for the one of the settings."""
         any_settings = next(iter(self.settings.values()))
-        settings = _on_database(any_settings, database)
-        url = database_url(settings)
-        if not settings.database.url:
+        named = database_named(any_settings, database)
+        settings = any_settings if named else _on_database(any_settings, database)
+        if asks_demo(settings):
             demo_database(demo_progress)
-        check_apart(database=url, store=self.persistence.url)
-        with closing(open_database(settings)) as opened:
-            location = parse_url(url)
-            is_sqlite = location.dialect == "sqlite" and not location.load
-            seen = seen_by_owner(opened, settings)
-            yield OpenedDatabase(self, settings, seen, location.path if is_sqlite else None)
+        for each in database_urls(settings):
+            check_apart(database=each, store=self.persistence.url)
+        with open_databases(settings) as databases:
+            seen = {name: seen_by_owner(each, settings) for name, each in databases.items()}
+            own = named or databases.first_name
+            asked = Databases(seen) if databases.are_several else Databases.of_one(seen[own])
+            yield OpenedDatabase(self, settings, asked, own)
 
-    def graph(self, subject: Subject, database: "Database") -> "Graph":
-        """Return the graph of a subject over a database, compiled."""
-        built = self._built(subject, database, {})
+    def graph(self, subject: Subject, databases: "Databases") -> "Graph":
+        """Return the graph of a subject over databases, compiled."""
+        built = self._built(subject, databases, {})
         return built.compile(
             checkpointer=self.persistence.checkpointer, store=self.persistence.store
         )
@@ -132,7 +138,7 @@ class EvalHost:
         context = self.context(subject)
         silent = {"model": SilentModel(), "models": {}, "fallbacks": [], "summarizer": None}
         with self.open(dialogue.database) as opened, open_persistence("memory://") as persistence:
-            built = self._built(subject, opened.database, silent)
+            built = self._built(subject, opened.databases, silent)
             graph = built.compile(checkpointer=persistence.checkpointer, store=persistence.store)
             limited = context.replace(model_limit=context.model_limit or ANY_LIMIT)
             conversation = Conversation(graph, SAMPLE_THREAD, context=limited)
@@ -149,14 +155,14 @@ class EvalHost:
         return self.settings[subject.model].context().replace(channel="cli")
 
     def _built(
-        self, subject: Subject, database: "Database", other: Mapping[str, Any]
+        self, subject: Subject, databases: "Databases", other: Mapping[str, Any]
     ) -> "ConversationGraph":
         from longtable.graph import build_graph
 
         knowledge = self.knowledge(subject)
         arguments = {**self._arguments[subject.model], **other}
         hooks = [knowledge] if knowledge else []
-        return build_graph(database=database, results=self.results, hooks=hooks, **arguments)
+        return build_graph(database=databases, results=self.results, hooks=hooks, **arguments)
 
     def knowledge(self, subject: Subject) -> "KnowledgeFolder | None":
         """Return the knowledge folder of a subject, None if it is asked without."""
@@ -164,13 +170,16 @@ class EvalHost:
 
 
 class OpenedDatabase:
-    """One open database with the graphs of all subjects. Safe for threads."""
+    """One open database with the graphs of all subjects. Safe for threads. Of several databases it
+    is the one that the gold queries ask; `databases` are those that the graphs ask.
+    """
 
     def __init__(
-        self, host: EvalHost, settings: Settings, database: "Database", file: Path | None
+        self, host: EvalHost, settings: Settings, databases: "Databases", own: str
     ) -> None:
-        self.database = database
-        self.file = file
+        self.databases = databases
+        self.database = databases.named(own)
+        self.file = None if databases.are_several else _sqlite_file(database_url(settings))
         self._host = host
         self._settings = settings
         self._lock = threading.Lock()
@@ -182,7 +191,7 @@ class OpenedDatabase:
 
         with self._lock:
             if subject.label not in self._graphs:
-                self._graphs[subject.label] = self._host.graph(subject, self.database)
+                self._graphs[subject.label] = self._host.graph(subject, self.databases)
             graph = self._graphs[subject.label]
         return Conversation(
             graph,
@@ -198,12 +207,31 @@ class OpenedDatabase:
         return seen_by_owner(opened, self._settings)
 
 
+def _sqlite_file(url: str) -> Path | None:
+    """Return the file of a SQLite database, None for another database."""
+    location = parse_url(url)
+    return location.path if location.dialect == "sqlite" and not location.load else None
+
+
+def database_named(settings: Settings, database: str) -> str:
+    """Return the name of the database that a question means, of several in the settings. "" for the
+    first one, or if it names another database by its URL or path.
+    """
+    if not settings.databases or not database or Path(database).exists():
+        return ""
+    bare = folded(Path(database).name)  # a path begins at the folder of the questions
+    return next((name for name in settings.databases if folded(name) == bare), "")
+
+
 def _on_database(settings: Settings, url: str) -> Settings:
     """Return the settings with another database, "" for their own."""
     if not url:
         return settings
     return settings.model_copy(
-        update={"database": settings.database.model_copy(update={"url": url})}
+        update={
+            "database": settings.database.model_copy(update={"url": url}),
+            "databases": {},
+        }
     )
 
 

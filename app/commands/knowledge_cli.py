@@ -222,12 +222,12 @@ def import_(
 
 @contextmanager
 def _checking(folder: "KnowledgeFolder", settings: "Settings") -> "Iterator[KnowledgeProvider]":
-    """Give what plans a folder's entries on the database."""
-    from longtable.app.session import open_database
+    """Give what plans a folder's entries on their databases."""
+    from longtable.app.session import open_databases
     from longtable.graph.wiring.knowledge_provider import KnowledgeProvider
 
-    with open_database(settings) as database:
-        yield KnowledgeProvider(folder, database)
+    with open_databases(settings) as databases:
+        yield KnowledgeProvider(folder, databases)
 
 
 @knowledge_app.command()

@@ -123,6 +123,9 @@ def audit(
             of_thread = audit_of(opened.threads, thread, **options.whose)
             entries = [(thread, entry) for entry in of_thread]
         records = [row_of(thread_id, entry) for thread_id, entry in entries]
+        has_databases = any(entry.database for _, entry in entries)
+        for record in records if has_databases else ():
+            record.setdefault("database", "")
         if csv:
             cells = [list(record.values()) for record in records]
             with writing():
@@ -130,13 +133,16 @@ def audit(
             return
         has_voices = any(entry.voice for _, entry in entries)
         voice = ("voice",) if has_voices else ()
-        columns = ("time", "thread", *voice, "turn", "verdict", "tables", "sql", "rows", "ms")
+        database = ("database",) if has_databases else ()
+        columns = ("time", "thread", *voice, *database, "turn", "verdict", "tables", "sql")
         rows: list[list[str]] = []
         for thread_id, entry in entries:
-            speaker = [entry.voice] if has_voices else []
-            rows.append([entry.time, thread_id, *speaker, *_audit_row(entry)])
+            who = [entry.voice] if has_voices else []
+            who += [entry.database] if has_databases else []
+            rows.append([entry.time, thread_id, *who, *_audit_row(entry)])
+        heads = (*columns, "rows", "ms")
         opened.screen.listing(
-            "audit", lambda: render.listing(columns, rows, numeric=2), records, empty="no_queries"
+            "audit", lambda: render.listing(heads, rows, numeric=2), records, empty="no_queries"
         )
 
 

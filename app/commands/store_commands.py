@@ -149,12 +149,13 @@ def open_store(
     before = ctx.obj or {}
     own = {name: value for name, value in before.items() if not was_typed(ctx, name)}
     with running({**options, **own}) as (settings, screen):
-        from longtable.app.session import database_url
+        from longtable.app.session import database_urls
         from longtable.app.settings.run_settings import check_apart, key_for, store_url
         from longtable.store.persistence import open_persistence
 
         url = store_url(settings.store.url)
-        check_apart(database=database_url(settings), store=url)
+        for database in database_urls(settings):
+            check_apart(database=database, store=url)
         opening = open_persistence(url, key=key_for("LONGTABLE_STORE_KEY"))
         if opening.path is not None and not opening.path.exists() and not creates:
             if settings.sources.get("store.url") == "--store":

@@ -123,9 +123,11 @@ def _lookup(name: str, args: Mapping[str, Any]) -> str:
     return " ".join(words)
 
 
-def query_started(name: str, sql: str, *, plain: bool = False) -> RenderableType:
+def query_started(
+    name: str, sql: str, *, plain: bool = False, database: str = ""
+) -> RenderableType:
     """Return the line that announces a query, and its SQL. The SQL is highlighted unless `plain` is
-    True.
+    True. `database`: the name of the database, "" if there is only one.
     """
     text = clean(sql).strip()
     code = (
@@ -134,7 +136,7 @@ def query_started(name: str, sql: str, *, plain: bool = False) -> RenderableType
         else Syntax(text, "sql", theme="ansi_dark", background_color="default", word_wrap=True)
     )
     return Group(
-        Text.assemble(("▸ ", "cyan"), (clean_line(name), "cyan")),
+        Text.assemble(("▸ ", "cyan"), (clean_line(f"{name} {database}".strip()), "cyan")),
         Padding(code, (0, 0, 0, 2), expand=False),
     )
 
@@ -143,7 +145,9 @@ def approval(event: ApprovalRequested, *, plain: bool = False) -> RenderableType
     """Return the queries that wait for a decision, each with the reason why it waits."""
     parts: list[RenderableType] = []
     for action in event["action_requests"]:
-        parts += [query_started(action["name"], str(action["args"].get("sql", "")), plain=plain)]
+        sql = str(action["args"].get("sql", ""))
+        database = str(action["args"].get("database") or "")
+        parts.append(query_started(action["name"], sql, plain=plain, database=database))
         parts += [Text(f"  {clean_line(action['description'])}", "yellow")]
     return Group(*parts)
 
@@ -532,13 +536,19 @@ def listing(
     return _table(columns, list(map(_whole_cells, rows)), right)
 
 
-def tables(catalog: "Catalog") -> RenderableType:
-    """Return the catalogue's tables with their columns."""
+def tables(catalogs: Mapping[str, "Catalog"]) -> RenderableType:
+    """Return the tables of catalogues with their columns. `catalogs`: by the name of the database;
+    the name of a single one may be "".
+    """
     rows: list[list[str]] = []
-    for table in catalog.tables:
-        names = ", ".join(column.name for column in table.columns)
-        rows.append([cell(table.name), table.kind, clean_line(names, 400)])
-    return _table(("table", "kind", "columns"), rows, (False, False, False))
+    names = len(catalogs) > 1 or "" not in catalogs
+    for name, catalog in catalogs.items():
+        for table in catalog.tables:
+            columns = ", ".join(column.name for column in table.columns)
+            row = [cell(table.name), table.kind, clean_line(columns, 400)]
+            rows.append([cell(name), *row] if names else row)
+    heads = ("table", "kind", "columns")
+    return _table(("database", *heads) if names else heads, rows, (False,) * (3 + names))
 
 
 def pins(listed: Sequence["Pin"], language: Language) -> RenderableType:

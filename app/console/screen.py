@@ -222,7 +222,11 @@ class ConsoleScreen:
             case "tool_finished":
                 self._ms += event["ms"]
             case "query_started":
-                self._print(render.query_started(event["name"], event["sql"], plain=plain))
+                database = event.get("database", "")
+                started = render.query_started(
+                    event["name"], event["sql"], plain=plain, database=database
+                )
+                self._print(started)
             case "query_finished":
                 self._query(event)
             case "chart":
@@ -488,13 +492,15 @@ class JsonScreen:
 
 def tell_guesses(screen: Screen, session: "Session") -> None:
     """Tell the person the guesses made when data files were loaded."""
-    for note in session.database.notes:
-        screen.note(
-            f"loaded_{note.code}",
-            where=", ".join(filter(None, [note.file, note.column])),
-            count=note.count,
-            value=note.value,
-        )
+    for name, database in session.databases.items():
+        for note in database.notes:
+            own = name if session.databases.are_several else ""
+            screen.note(
+                f"loaded_{note.code}",
+                where=", ".join(filter(None, [own, note.file, note.column])),
+                count=note.count,
+                value=note.value,
+            )
 
 
 def _emit(**fields: object) -> None:

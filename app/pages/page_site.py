@@ -22,7 +22,7 @@ from longtable.graph.running.past_turns import PastTurn
 from longtable.graph.running.running_turns import RunningTurns
 from longtable.graph.thread_state import StoredThreads, threads_in
 from longtable.graph.transcripts import find_thread
-from longtable.tools.database import Database
+from longtable.tools.several.databases import Databases
 
 PAST_TURNS = 20
 """Turns that a page shows at first, and more of them at a time."""
@@ -81,10 +81,10 @@ class Site:
         conversation.knowledge = None if uploaded else ours.knowledge
         return conversation
 
-    def database(self, thread_id: str, owner: str | None) -> Database:
-        """Return the database that a thread asks."""
+    def databases(self, thread_id: str, owner: str | None) -> Databases:
+        """Return the databases that a thread asks."""
         uploaded = self.uploads.of(thread_id, owner) if self.uploads else None
-        return uploaded.database if uploaded else self.session.database
+        return Databases.of_one(uploaded.database) if uploaded else self.session.databases
 
     def forget_finished(self) -> None:
         """Forget turns that are over: the threads have them."""

@@ -1,5 +1,6 @@
 """The pages of threads: the list, one conversation, and what can be done with it as a whole."""
 
+from itertools import chain
 from typing import TYPE_CHECKING, Any, cast
 
 from markupsafe import escape
@@ -35,6 +36,7 @@ from longtable.graph.transcripts import find_thread, index_entry
 from longtable.nodes.state import values_of
 from longtable.tools.catalog import Catalog, Table
 from longtable.tools.engines.base import LoadNote
+from longtable.tools.several.databases import Databases
 
 if TYPE_CHECKING:
     from longtable.graph.export.thread_file import Form
@@ -66,12 +68,13 @@ def thread_page(request: PageRequest) -> Response:
         is_new = True
         if not request.field("new"):
             raise
-    database = request.site.database(thread_id, request.owner)
+    databases = request.site.databases(thread_id, request.owner)
     questions: list[str] = []
     notes: list[str] = []
     if not shown:
-        questions = schema_questions(database.catalog(), request.language)
-        notes = [guess_text(note, request.language) for note in database.notes[:MOST_NOTES]]
+        questions = _questions_of(databases, request.language)
+        guesses = list(chain.from_iterable(each.notes for each in databases.values()))
+        notes = [guess_text(note, request.language) for note in guesses[:MOST_NOTES]]
     live = request.site.live.get(thread_id)
     facts: dict[str, Any] = {
         "turns": shown,
@@ -80,11 +83,22 @@ def thread_page(request: PageRequest) -> Response:
         "title": "" if is_new else title_of_thread(request, live),
         "examples": questions,
         "notes": notes,
-        "database": database,
+        "databases": databases,
         "threads": listing(request),
         "model": "" if is_new else chosen_model(request),
     }
     return page_response("page.html", request, thread_id=thread_id, site=request.site, **facts)
+
+
+def _questions_of(databases: Databases, language: str) -> list[str]:
+    """Return questions about the first database that can be reached."""
+    for database in databases.values():
+        try:
+            return schema_questions(database.catalog(), language)
+        except DatabaseUnavailableError:
+            if not databases.are_several:
+                raise
+    return []
 
 
 def chosen_model(request: PageRequest) -> str:

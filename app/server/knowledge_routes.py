@@ -23,7 +23,7 @@ from longtable.app.server.requests import (
     file_headers,
     json_response,
 )
-from longtable.app.session import open_database, server_knowledge
+from longtable.app.session import open_databases, server_knowledge
 from longtable.app.settings.run_settings import running_settings
 from longtable.base.errors import ConfigError, KnowledgeNotWritableError, TurnPendingError
 from longtable.graph.changes import rate
@@ -276,8 +276,8 @@ def _kept(
 
 @contextmanager
 def _checking() -> "Iterator[KnowledgeProvider]":
-    """Give what plans the folder's entries on the database."""
+    """Give what plans the folder's entries on their databases."""
     from longtable.graph.wiring.knowledge_provider import KnowledgeProvider
 
-    with open_database(running_settings()) as database:
-        yield KnowledgeProvider(_folder(), database)
+    with open_databases(running_settings()) as databases:
+        yield KnowledgeProvider(_folder(), databases)

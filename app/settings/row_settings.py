@@ -71,12 +71,12 @@ def row_source_of(settings: Settings) -> "RowSource | None":
     from longtable.tools.row_access import RowSource
     from longtable.tools.sql.table_policy import load_policy
 
-    if not settings.policy.file:
-        return None
-    filters = load_policy(Path(settings.policy.file)).row_filters
+    files = [settings.policy.file, *(each.policy for each in settings.databases.values())]
+    policies = [load_policy(Path(file)) for file in files if file]
+    filters = [policy.row_filters for policy in policies if policy.row_filters]
     if not filters:
         return None
-    return RowSource(row_function(settings) or (lambda _: {}), filters)
+    return RowSource(row_function(settings) or (lambda _: {}), filters[0], others=filters[1:])
 
 
 @cache

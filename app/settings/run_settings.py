@@ -246,8 +246,13 @@ def _lay(
     values: Values, sources: dict[str, str], layer: Values, where: Callable[[Place], str]
 ) -> None:
     """Put the values of one source over those of weaker sources. If the source sets a preset of
-    compaction, all compaction settings of weaker sources are dropped.
+    compaction, all compaction settings of weaker sources are dropped; if it names one database, the
+    several databases of weaker sources are.
     """
+    if layer.get("database", {}).get("url") and "databases" in values:
+        del values["databases"]
+        for name in [name for name in sources if name.startswith("databases.")]:
+            del sources[name]
     for table, value in layer.items():
         if table == "compaction" and "preset" in value:
             values.pop(table, None)
@@ -272,11 +277,14 @@ def _trusted(file_values: Values, own: Values) -> tuple[Values, list[Place]]:
 
     `own` are the settings without this file.
     """
-    untrusted = []
+    entries = list(leaves(file_values))
+    untrusted = [place for place, value in entries if not _is_free(place, value, own)]
+    if any(place[0] == "databases" for place in untrusted):
+        # All of several databases, or none: without one of them, a name means another one.
+        untrusted = [place for place, _ in entries if place in untrusted or place[0] == "databases"]
     trusted: Values = {}
-    for place, value in leaves(file_values):
-        if not _is_free(place, value, own):
-            untrusted.append(place)
+    for place, value in entries:
+        if place in untrusted:
             continue
         inside = trusted
         for name in place[:-1]:
@@ -307,10 +315,24 @@ def _is_free(place: Place, value: Any, own: Values) -> bool:
             return "rate_limit" not in own
         case ("database", "url"):
             return is_file_url(value)  # a server would be sent PGPASSWORD
+        case ("databases", _, key):
+            # In place of a database of one's own, they would leave out its policy.
+            one = own.get("database", {}).get("url") or own.get("policy", {}).get("file")
+            return not one and "databases" not in own and _is_free_of_several(key, value, own)
     return (
         place[0] in ("project", "model", "summarizer", "compaction", "team", "prices")
         and place[-1] != "base_url"
     )
+
+
+def _is_free_of_several(key: str, value: Any, own: Values) -> bool:
+    """Return whether a file that nobody named may set this value of one of several databases."""
+    if key == "url":
+        return is_file_url(value)
+    if key.startswith("query_"):
+        most = own.get("limits", {}).get(key) or _default_limits()[f"limits.{key}"]
+        return bool(value <= most)
+    return key == "policy"
 
 
 def _default_limits() -> dict[str, Any]:
@@ -381,7 +403,7 @@ def setting_rows(settings: Settings, environment: Mapping[str, str]) -> list[tup
                 settings.sources.get(name) or preset or _source_within(settings, name),
             )
         )
-    for table in ("models", "prices"):
+    for table in ("databases", "models", "prices"):
         for name, values in getattr(settings, table).items():
             places = {f"{table}.{name}.{key}": value for key, value in values}
             rows += [

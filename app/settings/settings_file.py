@@ -31,6 +31,7 @@ from longtable.base.errors import ConfigError
 from longtable.base.redaction import redacted
 from longtable.base.settings_base import nearest, shown
 from longtable.memory.policy import CompactionPolicy
+from longtable.tools.several.database_names import check_names
 
 FILE = "longtable.toml"
 GLOSSARY = "glossary.toml"
@@ -45,6 +46,7 @@ SECRET = re.compile(
 )
 INSTEAD = {
     "database": "LONGTABLE_DATABASE (or PGPASSWORD)",
+    "databases": "that `url_env` names",
     "store": "LONGTABLE_STORE, and LONGTABLE_STORE_KEY for its key",
     "base_url": "LONGTABLE_BASE_URL, and LONGTABLE_API_KEY for its key",
 }
@@ -180,6 +182,7 @@ def check(
     for table, build in (
         ("compaction", tables.compaction.policy),
         ("team", lambda: "team" in values and team_of(tables.team)),
+        ("databases", lambda: check_databases(tables)),
     ):
         try:
             build()
@@ -188,10 +191,40 @@ def check(
     return tables.model_dump(exclude_unset=True)
 
 
+def check_databases(tables: SettingsTables) -> None:
+    """Raise `ConfigError` for databases that cannot be asked together: a name that is none, no URL,
+    or one URL too many.
+    """
+    if not tables.databases:
+        return
+    check_names(tables.databases)
+    placed = [name for name, each in tables.databases.items() if each.url or each.url_env]
+    for name, each in tables.databases.items():
+        if each.url and each.url_env:
+            raise ConfigError(f"{name} has both url and url_env: keep one")
+        if name not in placed:
+            what = "a policy" if each.policy else "settings"
+            raise ConfigError(
+                f"{name} has {what}, but neither url nor url_env: no such database is"
+                f" configured{did_you_mean(name, placed) or ': give it a url'}"
+            )
+    if tables.database.url:
+        raise ConfigError(
+            "there is a [database], too: name one database in [database], or all of them in"
+            " [databases.NAME]"
+        )
+    if tables.policy.file:
+        raise ConfigError(
+            "the policy of [policy] file is for one database: name a policy in each"
+            " [databases.NAME]"
+        )
+
+
 def _sentence(error: ErrorDetails, where: Callable[[Place], str]) -> str:
     """Return a sentence about what is wrong with one value."""
     place = tuple(str(part) for part in error["loc"])
     sizes = {
+        "databases": 3,
         "models": 3,
         "prices": 3,
         "project": 1,
@@ -213,7 +246,7 @@ def _sentence(error: ErrorDetails, where: Callable[[Place], str]) -> str:
     if place[-1] == "preset" and isinstance(error["input"], list):
         rule = "one name: two presets cannot be mixed"
     requirement = rule if rule.startswith("must ") else f"must be {rule}"
-    if place[-1] in ("base_url", "api_key_env"):
+    if place[-1] in ("base_url", "api_key_env", "url_env"):
         return f"{where(place)} {requirement}"
     near = (
         did_you_mean(error["input"], re.findall(r"'(\w+)'", rule))

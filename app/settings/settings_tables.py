@@ -191,6 +191,16 @@ class DatabaseTable(Table):
     url: FilePlace | None = None
 
 
+class NamedDatabaseTable(Table):
+    """One of several databases that are asked in one conversation."""
+
+    url: FilePlace | None = None
+    url_env: Annotated[str | None, AfterValidator(_variable_name)] = None
+    policy: FilePlace | None = None
+    query_seconds: Seconds | None = None
+    query_rows: Count | None = None
+
+
 class PolicyTable(Table):
     """What the model may read and see."""
 
@@ -377,6 +387,10 @@ class SettingsTables(Table):
     fallbacks: FallbacksTable = FallbacksTable()
     web: WebTable = WebTable()
     team: TeamTable = TeamTable()
+    databases: Annotated[
+        dict[Text, NamedDatabaseTable],
+        Field(description="By a name; the first is the one of older threads."),
+    ] = {}
     models: Annotated[
         dict[Text, NamedModelTable], Field(description="By a name of the operator's.")
     ] = {}
@@ -400,11 +414,12 @@ TABLES: Mapping[str, type[Table]] = {
     "fallbacks": FallbacksTable,
     "web": WebTable,
     "team": TeamTable,
+    "databases": NamedDatabaseTable,
     "models": NamedModelTable,
     "prices": PriceTable,
 }
-BY_NAME = (NamedModelTable, PriceTable)
-"""Tables that have one entry for each model, by the model's name."""
+BY_NAME = (NamedDatabaseTable, NamedModelTable, PriceTable)
+"""Tables that have one entry for each database or model, by its name."""
 
 
 FIRST_FILE = (Path(__file__).parent / "first_settings.toml").read_text(encoding="utf-8")
@@ -431,7 +446,7 @@ class Key(NamedTuple):
 
 def _keys() -> dict[Place, Key]:
     """Return the description of every key by its place, in the order of the file. Tables that have
-    one entry for each model are left out.
+    one entry for each database or model are left out.
     """
     places: list[Place] = [("project",)]
     for table_name, kind in TABLES.items():

@@ -7,19 +7,18 @@ One database alone needs no name, and is asked as if this collection were not th
 before a graph had several databases name none: they mean the first one.
 """
 
-import re
-import unicodedata
 from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
 
 from longtable.base.errors import ConfigError, UnknownDatabaseError
 from longtable.base.settings_base import nearest
 from longtable.tools.cells import clean, clip
 from longtable.tools.database import Database
+from longtable.tools.several.database_names import check_names, folded
 from longtable.tools.sql.verdict import Verdict
 
 ARGUMENT = "database"
 """The argument of a tool, the key of an answer and the key of a record that name a database."""
-_NAME = re.compile(r"[^\W\d]\w{0,63}")
 
 
 class Databases(Mapping[str, Database]):
@@ -48,12 +47,27 @@ class Databases(Mapping[str, Database]):
         """
         if databases is None or isinstance(databases, cls):
             return databases
-        if isinstance(databases, Mapping):
-            return cls(databases)
+        return cls(databases) if isinstance(databases, Mapping) else cls.of_one(databases)
+
+    @classmethod
+    def of_one(cls, database: Database) -> "Databases":
+        """Return a collection of one database without a name."""
         alone = cls.__new__(cls)
-        alone._by_name = {"": databases}
-        alone._name_of_only = databases.name
+        alone._by_name = {"": database}
+        alone._name_of_only = database.name
         return alone
+
+    def close(self) -> None:
+        """Close all of them."""
+        with ExitStack() as stack:
+            for database in self._by_name.values():
+                stack.callback(database.close)
+
+    def __enter__(self) -> "Databases":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def __getitem__(self, name: str) -> Database:
         return self._by_name[name]
@@ -68,6 +82,11 @@ class Databases(Mapping[str, Database]):
     def are_several(self) -> bool:
         """Return whether there is more than one, so that each query must name its own."""
         return len(self._by_name) > 1
+
+    @property
+    def title(self) -> str:
+        """Return the names of the databases for a person."""
+        return ", ".join(self._by_name) if self.are_several else self.first.name
 
     @property
     def first_name(self) -> str:
@@ -136,31 +155,3 @@ class Databases(Mapping[str, Database]):
         if not self.is_own(str(asked or "")):
             raise UnknownDatabaseError(clip(clean(str(asked))), known=())
         return {name: value for name, value in args.items() if name != ARGUMENT}
-
-
-def folded(name: str) -> str:
-    """Return a name in the form in which names of databases are compared."""
-    return unicodedata.normalize("NFKC", name).strip().casefold()
-
-
-def check_names(names: Mapping[str, object]) -> None:
-    """Raise `ConfigError` unless the names can name databases, each a different one."""
-    if not names:
-        raise ConfigError("no database was given: give at least one, or None for no database")
-    by_form: dict[str, str] = {}
-    for name in names:
-        if (
-            not isinstance(name, str)
-            or not _NAME.fullmatch(name)
-            or unicodedata.normalize("NFKC", name) != name
-        ):
-            raise ConfigError(
-                f"the name of a database must be a word of letters, digits and underscores that"
-                f" begins with a letter, at most 64 characters, as in shop, found {name!r:.60}"
-            )
-        other = by_form.setdefault(folded(name), name)
-        if other != name:
-            raise ConfigError(
-                f"two databases have one name: {other!r} and {name!r}: names must differ in more"
-                " than case"
-            )

@@ -186,7 +186,9 @@ def test_one_column_left_out_is_one_column() -> None:
 
 def test_a_name_with_a_line_break_stays_on_its_line_of_the_list() -> None:
     odd = Table("two\nlines", "table", (Column("a\nb", "TEXT"),))
-    text = drawn(render.tables(Catalog((odd, Table("plain", "view", (Column("c", "TEXT"),))))))
+    text = drawn(
+        render.tables({"": Catalog((odd, Table("plain", "view", (Column("c", "TEXT"),))))})
+    )
     assert "two⏎lines" in text
     assert "a b" in text
     assert len(text.splitlines()) == 6
