@@ -5,12 +5,16 @@ The server speaks on standard input and output, so nothing else may be written t
 a model, so it sees only what longtable's own model would see.
 """
 
+import inspect
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Annotated, Any
 
+from langchain_core.tools import BaseTool
 from mcp.server import MCPServer
 from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ToolError
@@ -28,10 +32,10 @@ from longtable.graph.wiring.row_sources import reading_for
 from longtable.tools.cells import Json, dumps, json_value, preview_rows
 from longtable.tools.charts.chart_tool import masked_chart_of
 from longtable.tools.previews import shown_types
-from longtable.tools.several.several_tools import naming, tools_of
+from longtable.tools.several.databases import ARGUMENT
+from longtable.tools.several.several_tools import SEARCHES, naming, tools_of
 from longtable.tools.sql.verdict import CostThresholds, reasons
 from longtable.tools.tool_answers import cancellable
-from longtable.tools.toolset import database_tools
 
 if TYPE_CHECKING:
     from longtable.tools.database import Cancel, Database
@@ -105,10 +109,7 @@ def server_of(session: Session) -> MCPServer[Any]:
         log_level="ERROR",
     )
     _add_conversation_tools(server, talks)
-    if databases.are_several:
-        _add_tools_of_several(server, talks, databases)
-    else:
-        _add_database_tools(server, talks, databases.first)
+    _add_database_tools(server, talks, databases)
     return server
 
 
@@ -180,102 +181,117 @@ def _add_conversation_tools(server: MCPServer[Any], talks: list[Conversation]) -
         return fresh.thread_id
 
 
+Arguments = dict[str, Any]
+
+
+def list_tables(search: str = "", page: int = 1) -> Arguments:
+    """Return the arguments of the tool; so do the next functions."""
+    return {"search": search, "page": page}
+
+
+def describe_tables(names: list[str]) -> Arguments:
+    return {"names": names}
+
+
+def find_values(text: str, table: str = "", column: str = "", limit: int = 20) -> Arguments:
+    return {"text": text, "table": table, "column": column, "limit": limit}
+
+
+def run_sql(sql: str, rows: Rows = 20, offset: Offset = 0) -> Arguments:
+    return {"sql": sql, "rows": rows, "offset": offset}
+
+
+FORMS: dict[str, tuple[str, Callable[..., Arguments]]] = {
+    "list_tables": ("List tables", list_tables),
+    "describe_tables": ("Describe tables", describe_tables),
+    "find_values": ("Find values", find_values),
+    "run_sql": ("Run SQL", run_sql),
+}
+"""The title of each tool of the databases, and what it takes."""
+
+
 def _add_database_tools(
-    server: MCPServer[Any], talks: Sequence[Conversation], database: "Database"
-) -> None:
-    """Add the tools of the database. The settings of the conversation apply to its queries too."""
-    tools = {tool.name: tool for tool in database_tools(database)}
-
-    async def called(name: str, **arguments: Any) -> str:
-        async with errors_for_clients():
-            with reading_for(talks[-1].graph, talks[-1].context.owner):
-                return str(await tools[name].ainvoke(arguments))
-
-    @server.tool(
-        title="List tables", annotations=READS, description=tools["list_tables"].description
-    )
-    async def list_tables(search: str = "", page: int = 1) -> str:
-        return await called("list_tables", search=search, page=page)
-
-    @server.tool(
-        title="Describe tables", annotations=READS, description=tools["describe_tables"].description
-    )
-    async def describe_tables(names: list[str]) -> str:
-        return await called("describe_tables", names=names)
-
-    @server.tool(
-        title="Find values", annotations=READS, description=tools["find_values"].description
-    )
-    async def find_values(text: str, table: str = "", column: str = "", limit: int = 20) -> str:
-        return await called("find_values", text=text, table=table, column=column, limit=limit)
-
-    @server.tool(
-        title="Run SQL", annotations=READS, description=RUN_SQL.format(dialect=database.dialect)
-    )
-    async def run_sql(sql: str, rows: Rows = 20, offset: Offset = 0) -> str:
-        async with errors_for_clients():
-            return await _rows_of(talks[-1], database, sql, rows, offset)
-
-
-def _add_tools_of_several(
     server: MCPServer[Any], talks: Sequence[Conversation], databases: "Databases"
 ) -> None:
-    """Add the tools of several databases, which take the name of one."""
+    """Add the tools of the databases. The settings of the conversation apply to their queries, too.
+    Of several databases, each tool also takes the name of one.
+    """
     tools = {tool.name: tool for tool in tools_of(databases)}
-    search = f"The database to search: {', '.join(databases)}. Empty: all."
-    one = f"The database to ask: {', '.join(databases)}."
-    Searched = Annotated[str, Field(description=search)]
-    Asked = Annotated[str, Field(description=one)]
-
-    async def called(name: str, **arguments: Any) -> str:
-        async with errors_for_clients():
-            with reading_for(talks[-1].graph, talks[-1].context.owner):
-                return str(await tools[name].ainvoke(arguments))
-
-    async def list_tables(search: str = "", page: int = 1, database: Searched = "") -> str:
-        return await called("list_tables", search=search, page=page, database=database)
-
-    async def describe_tables(names: list[str], database: Asked) -> str:
-        return await called("describe_tables", names=names, database=database)
-
-    async def find_values(
-        text: str, table: str = "", column: str = "", limit: int = 20, database: Searched = ""
-    ) -> str:
-        where = {"table": table, "column": column, "limit": limit, "database": database}
-        return await called("find_values", text=text, **where)
-
-    async def run_sql(database: Asked, sql: str, rows: Rows = 20, offset: Offset = 0) -> str:
-        async with errors_for_clients():
-            name = databases.name_of(database)
-            with naming(name):
-                return await _rows_of(talks[-1], databases[name], sql, rows, offset, name=name)
-
-    text = RUN_SQL_OF_SEVERAL.format(databases=_with_dialects(databases))
-    described = {name: tool.description for name, tool in tools.items()} | {"run_sql": text}
-    titles: dict[str, Callable[..., Awaitable[str]]] = {
-        "List tables": list_tables,
-        "Describe tables": describe_tables,
-        "Find values": find_values,
-        "Run SQL": run_sql,
-    }
-    for title, tool in titles.items():
-        name = title.lower().replace(" ", "_")
+    described = {name: tool.description for name, tool in tools.items()}
+    described["run_sql"] = RUN_SQL.format(dialect=databases.first.dialect)
+    if databases.are_several:
+        described["run_sql"] = RUN_SQL_OF_SEVERAL.format(databases=_with_dialects(databases))
+    for name, (title, form) in FORMS.items():
+        own = partial(_answer_of, tools[name])
+        call = partial(_rows_of, databases, talks) if name == "run_sql" else own
+        tool = _Tool(name, form, databases, talks, call).function()
         server.tool(name, title=title, annotations=READS, description=described[name])(tool)
 
 
+@dataclass(frozen=True)
+class _Tool:
+    """One tool: what it takes, and the call that answers it."""
+
+    name: str
+    form: Callable[..., Arguments]
+    databases: "Databases"
+    talks: Sequence[Conversation]
+    call: Callable[[Arguments], Awaitable[str]]
+
+    def function(self) -> Callable[..., Awaitable[str]]:
+        """Return the function from which the server reads what the tool takes."""
+
+        async def tool(**arguments: Any) -> str:
+            named = {ARGUMENT: arguments.pop(ARGUMENT)} if ARGUMENT in arguments else {}
+            talk = self.talks[-1]
+            async with errors_for_clients():
+                with reading_for(talk.graph, talk.context.owner):
+                    return await self.call(self.form(**arguments) | named)
+
+        signature = inspect.signature(self.form, eval_str=True)
+        parameters = [*signature.parameters.values()]
+        if self.databases.are_several:
+            parameters.append(self._database())
+        function: Any = tool
+        function.__name__ = self.name
+        function.__doc__ = None
+        function.__signature__ = signature.replace(parameters=parameters, return_annotation=str)
+        function.__annotations__ = {each.name: each.annotation for each in parameters}
+        function.__annotations__["return"] = str
+        return tool
+
+    def _database(self) -> inspect.Parameter:
+        names = ", ".join(self.databases)
+        if self.name in SEARCHES:
+            text = f"The database to search: {names}. Empty: all."
+            default: Any = ""
+        else:
+            text = f"The database to ask: {names}."
+            default = inspect.Parameter.empty
+        kind = inspect.Parameter.KEYWORD_ONLY
+        annotation = Annotated[str, Field(description=text)]
+        return inspect.Parameter(ARGUMENT, kind, default=default, annotation=annotation)
+
+
+async def _answer_of(tool: BaseTool, arguments: Arguments) -> str:
+    """Return the answer of one of our tools."""
+    return str(await tool.ainvoke(arguments))
+
+
 async def _rows_of(
-    talk: Conversation, database: "Database", sql: str, rows: int, offset: int, *, name: str = ""
+    databases: "Databases", talks: Sequence[Conversation], arguments: Arguments
 ) -> str:
-    """Run one SELECT and return rows of its result, as JSON. `name`: that of the database, if there
-    are several.
-    """
-    with reading_for(talk.graph, talk.context.owner):
-        if talk.context.approve_sql != "never":
-            await cancellable(refuse_costly, database=database, sql=sql)
-        result = await cancellable(database.run, sql=sql)
-    page = preview_rows(result.shown(result.rows[offset : offset + rows]))
+    """Run one SELECT and return rows of its result, as JSON."""
+    name = databases.name_of(arguments.get(ARGUMENT))
+    sql = arguments["sql"]
+    offset = arguments["offset"]
+    with naming(name):
+        if talks[-1].context.approve_sql != "never":
+            await cancellable(refuse_costly, database=databases[name], sql=sql)
+        result = await cancellable(databases[name].run, sql=sql)
+    page = preview_rows(result.shown(result.rows[offset : offset + arguments["rows"]]))
     shape: dict[str, Any] = {
-        **({"database": name} if name else {}),
+        **({ARGUMENT: name} if databases.are_several else {}),
         "row_count": result.row_count,
         "columns": result.columns,
         "types": shown_types(result.types, result.masked),
