@@ -4,7 +4,7 @@ remembered between calls.
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, takewhile
 from operator import itemgetter
@@ -53,6 +53,7 @@ _TOO_LARGE = ("too_many_rows", "result_too_large")
 _MEMORY = "<memory>"
 _BLOCKS = re.compile(r"\n\n(?=-- )")
 _PARAMETER = re.compile(r"(?<![:\w]):[^\W\d]\w*")
+_IN_DATABASE = re.compile(r"database: (?P<name>\w+)")
 _RUN = re.compile(r"([^\w\s])\1{3,}|(\s)\s{3,}")
 
 
@@ -97,6 +98,8 @@ class View:
     folded: bool = False
     checked: Mapping[str, str] = field(default_factory=dict)
     """SQL that the owner of the data checked, by its question, folded."""
+    checked_in: Mapping[str, str] = field(default_factory=dict)
+    """The databases of the checked SQL, by its question, if there are several."""
     terms: tuple[GlossaryTerm, ...] = ()
     """The terms of the company's glossary that came with the call."""
     card: str = ""
@@ -140,6 +143,7 @@ def read_view(messages: Sequence[BaseMessage]) -> View:
     turns: list[Turn] = []
     memory: list[str] = []
     checked: dict[str, str] = {}
+    checked_in: dict[str, str] = {}
     terms: tuple[GlossaryTerm, ...] = ()
     for message in messages:
         text = str(message.text)
@@ -148,6 +152,7 @@ def read_view(messages: Sequence[BaseMessage]) -> View:
         elif str(message.id or "").startswith(PASSED_ID):
             if message.id == f"{PASSED_ID}{KNOWLEDGE}":
                 checked |= checked_queries(text)
+                checked_in |= checked_databases(text)
                 terms += terms_in(text)
         elif isinstance(message, HumanMessage):
             turns.append(
@@ -175,6 +180,7 @@ def read_view(messages: Sequence[BaseMessage]) -> View:
         tuple(ledger_in(joined)),
         folded,
         checked,
+        checked_in,
         terms,
         card,
     )
@@ -188,11 +194,24 @@ def checked_queries(material: str) -> dict[str, str]:
     _, _, queries = material.rpartition(QUERIES_HEAD)
     for block in _BLOCKS.split(queries)[1:]:
         lines = block.split("\n")
-        questions = [line.removeprefix("-- ") for line in takewhile(_is_comment, lines)]
-        sql = "\n".join(lines[len(questions) :]).strip()
+        comments = [line.removeprefix("-- ") for line in takewhile(_is_comment, lines)]
+        sql = "\n".join(lines[len(comments) :]).strip()
         if sql and not _PARAMETER.search(sql):
-            for question in questions:
-                found.setdefault(_asked_words(question), sql)
+            for question in comments:
+                if not _IN_DATABASE.fullmatch(question):
+                    found.setdefault(asked_words(question), sql)
+    return found
+
+
+def checked_databases(material: str) -> dict[str, str]:
+    """Return the databases of the queries in the material, by each of their questions, folded."""
+    found: dict[str, str] = {}
+    _, _, queries = material.rpartition(QUERIES_HEAD)
+    for block in _BLOCKS.split(queries)[1:]:
+        comments = [each.removeprefix("-- ") for each in takewhile(_is_comment, block.split("\n"))]
+        named = [match["name"] for each in comments if (match := _IN_DATABASE.fullmatch(each))]
+        for question in comments if named else ():
+            found.setdefault(asked_words(question), named[0])
     return found
 
 
@@ -281,9 +300,14 @@ def last_sql(view: View) -> str:
 # -- deciding --------------------------------------------------------------------------------------
 
 
-def decide(view: View, tools: frozenset[str]) -> Decision:
+NextStep = Callable[[View, str, frozenset[str]], Decision]
+"""Returns the next step of a view in a language ("en" or "zh"), with the tools of these names."""
+
+
+def decide(view: View, tools: frozenset[str], step: NextStep | None = None) -> Decision:
     """Return the next step. It depends only on the view and on `tools`, the names of the tools that
-    are offered. An empty `tools` means that every tool may be called.
+    are offered. An empty `tools` means that every tool may be called. `step`: what finds the next
+    step, None for one over one database.
     """
     question = view.now.question
     language = "zh" if is_chinese(question) else "en"
@@ -291,7 +315,7 @@ def decide(view: View, tools: frozenset[str]) -> Decision:
     try:
         if len(question) > MOST_CHARACTERS // (2 if is_chinese(question) else 1):
             raise talk.DeclineError("long")
-        decision = _decide(view, language, tools)
+        decision = (step or next_step)(view, language, tools)
         if not isinstance(decision, str):
             if tools and not {call.name for call in decision} <= tools:
                 raise talk.DeclineError("tools")
@@ -303,7 +327,8 @@ def decide(view: View, tools: frozenset[str]) -> Decision:
     return decision if folded else f"{decision}\n\n{talk.say('introduction', language)}"
 
 
-def _decide(view: View, language: str, tools: frozenset[str]) -> Decision:
+def next_step(view: View, language: str, tools: frozenset[str]) -> Decision:
+    """Return the next step, over one database. Raises `DeclineError` if there is no answer."""
     question = view.now.question
     wish = talk.chart_wish(question)
     if wish is not None:
@@ -344,10 +369,10 @@ def _checked_sql(view: View) -> str:
     leads, _ = goes_on(tokens)
     if len(view.turns) > 1 and (leads or is_fragment(tokens)):
         return ""
-    return view.checked.get(_asked_words(question), "")
+    return view.checked.get(asked_words(question), "")
 
 
-def _asked_words(question: str) -> str:
+def asked_words(question: str) -> str:
     """Return the words of a question as they are compared with those of a checked query."""
     return fold(question).rstrip("?？.。!！ ")
 
@@ -358,7 +383,7 @@ def _charted(view: View, wish: talk.ChartWish, language: str, tools: frozenset[s
     handle = _handle(view.now)
     answer = ""
     if wish.question:
-        answer_text = _decide(
+        answer_text = next_step(
             replace(view, turns=(*view.turns[:-1], replace(view.now, question=wish.question))),
             language,
             tools,

@@ -6,6 +6,7 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any, ClassVar
 
 from langchain_core.callbacks import CallbackManagerForLLMRun
@@ -21,6 +22,7 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import Field
 
 from longtable.analyst.checker import as_colleague, without_colleagues
+from longtable.analyst.database_choice import names_in, step_among
 from longtable.analyst.dialog import Call, decide, read_view
 from longtable.memory.counting.tokens import compact_json, counter
 
@@ -91,9 +93,12 @@ class BuiltInAnalyst(BaseChatModel):
         the text of the answer.
         """
         names = frozenset(tool["function"]["name"] for tool in tools)
-        decision = as_colleague(messages, names) or decide(
-            read_view(without_colleagues(messages)), names
-        )
+        decision = as_colleague(messages, names)
+        if decision is None:
+            view = read_view(without_colleagues(messages))
+            databases = names_in(tools)
+            step = partial(step_among, databases) if databases else None
+            decision = decide(view, names, step)
         text, requests = (decision, ()) if isinstance(decision, str) else ("", decision)
         calls = [
             tool_call(name=call.name, args=call.args, id=_call_id(messages, call, place))

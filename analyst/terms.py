@@ -22,11 +22,13 @@ from longtable.tools.sql.parsing import RefusedError, statements, written
 
 _NAME = r'(?:"(?:[^"\\\n]|\\[^\n])*"|[^",:()\n]+)'
 _LINE = re.compile(
-    rf"^- (?P<term>{_NAME})(?: \(also: (?P<also>{_NAME}(?:, {_NAME})*)\))?:[^\n]*\n"
+    rf"^- (?P<term>{_NAME})(?: \(also: (?P<also>{_NAME}(?:, {_NAME})*)\))?"
+    rf"(?: \[database (?P<database>\w+)\])?:[^\n]*\n"
     rf"{SQL_LINE}(?P<sql>[^\n]+)$",
     re.MULTILINE,
 )
 _NAMES = re.compile(_NAME)
+_OF_DATABASE = re.compile(r"(?P<name>.*) \[database (?P<database>\w+)\]")
 _FUNCTIONS: dict[type[exp.Expr], Func] = {
     exp.Sum: "sum",
     exp.Avg: "avg",
@@ -38,10 +40,13 @@ _NUMBER = "REAL"
 
 @dataclass(frozen=True)
 class GlossaryTerm:
-    """A term as the material of a call writes it: its names, and SQL for what it means."""
+    """A term as the material of a call writes it: its names, SQL for what it means, and the
+    database that it is about, "" if there is only one.
+    """
 
     names: tuple[str, ...]
     sql: str
+    database: str = ""
 
 
 def terms_in(material: str) -> tuple[GlossaryTerm, ...]:
@@ -49,7 +54,12 @@ def terms_in(material: str) -> tuple[GlossaryTerm, ...]:
     terms: list[GlossaryTerm] = []
     for line in _LINE.finditer(material):
         names = [_name(found[0]) for found in _NAMES.finditer(line["also"] or "")]
-        terms.append(GlossaryTerm((_name(line["term"]), *names), line["sql"].strip()))
+        term = line["term"]
+        database = line["database"] or ""
+        if placed := _OF_DATABASE.fullmatch(term):  # without other names it stands behind the term
+            term = placed["name"]
+            database = placed["database"]
+        terms.append(GlossaryTerm((_name(term), *names), line["sql"].strip(), database))
     return tuple(terms)
 
 
