@@ -177,22 +177,18 @@ def _view_of(view: View, name: str, names: Sequence[str]) -> View:
     first: the thread began with it.
     """
     is_first = name == names[0]
+    own = (name, "") if is_first else (name,)
+    checked = {
+        question: sql
+        for question, sql in view.checked.items()
+        if view.checked_in.get(question, "") in own
+    }
     return replace(
         view,
         turns=tuple(_turn_of(turn, name, is_first=is_first) for turn in view.turns),
-        queries=tuple(
-            line
-            for line in view.queries
-            if line.database == name or (is_first and not line.database)
-        ),
-        checked={
-            question: sql
-            for question, sql in view.checked.items()
-            if view.checked_in.get(question, names[0]) == name
-        },
-        terms=tuple(
-            term for term in view.terms if term.database == name or (is_first and not term.database)
-        ),
+        queries=tuple(line for line in view.queries if line.database in own),
+        checked=checked,
+        terms=tuple(term for term in view.terms if term.database in own),
         card=_card_of(view.card, name) if view.card else "",
     )
 
