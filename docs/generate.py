@@ -92,6 +92,7 @@ The file in the current folder may be a stranger's, which came with other files.
 says which. To make them count, name the file with `--config`. They are:
 
 - `base_url`, `[store]`, `[fallbacks]`, `[models]`, and a server as the database;
+- all `[databases.NAME]`, if your own file names a database or a policy, or if one of them is a server;
 - `policy.file`, if your own file sets one;
 - `private` and `approve_sql`, if they protect less than what holds without the file;
 - each key of `[limits]` and `team.max_calls`, if it is above the number in your own file, or above the default, and
@@ -103,6 +104,7 @@ Keys and passwords have no place in the file: it is refused, with the name of th
 its texts are not replaced. On a server `store.url` has no effect, because the server keeps its threads itself.
 
 {table(("key", "variable", "meaning"), _keys())}
+| `[databases.NAME]` |  | One of [several databases](database.md#several-databases), in place of `[database]`: `url` or `url_env` (the variable that holds it), `policy`, `query_seconds`, `query_rows`. |
 | `[models.NAME]` |  | A model with a name of your own, for `--model`, `choices`, `summarizer` and `fallbacks`: `provider` (openai by default), `model` (its name there; NAME by default), `base_url`, `api_key_env` (the variable that holds its key). |
 | `[prices."gpt-4o*"]` |  | What a model costs for a million tokens: `input`, `output`, `cached`, `cache_write`, `reasoning`. |
 

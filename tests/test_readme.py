@@ -133,7 +133,7 @@ def test_no_block_is_shown_that_no_test_runs() -> None:
     followed = re.findall(r"^```python\n(?:(?!```).*\n)*```\n+```text$", ALL, re.MULTILINE)
     assert languages.count("text") == len(followed)
     # The tests below read them.
-    assert (languages.count("toml"), languages.count("yaml")) == (7, 1)
+    assert (languages.count("toml"), languages.count("yaml")) == (8, 1)
 
 
 def test_the_questions_shown_are_read_as_their_comments_say() -> None:
@@ -193,6 +193,14 @@ def test_the_settings_file_shown_holds_what_it_says(tmp_path: Path) -> None:
     settings = load_settings({"config": str(tmp_path / "longtable.toml")}, environment={})
     assert (settings.model.limit, settings.database.url) == (32_000, str(tmp_path / "shop.db"))
     assert settings.compaction.policy() == CompactionPolicy(keep_rounds=4)
+
+
+def test_the_databases_shown_are_read_as_they_say(tmp_path: Path) -> None:
+    [file] = [block for block in blocks("toml") if "[databases.web]" in block]
+    (tmp_path / "longtable.toml").write_text(file)
+    settings = load_settings({"config": str(tmp_path / "longtable.toml")}, environment={})
+    assert list(settings.databases) == ["shop", "web"]
+    assert settings.databases["web"].query_rows == 5_000
 
 
 # -- what each command installs is enough ----------------------------------------------------------
