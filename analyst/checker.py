@@ -18,7 +18,8 @@ CHECK = "check_sql"
 RUN = "run_sql"
 SEND_BACK = "send_back"
 _RAN = re.compile(
-    r"\[[^\[\]\n]{1,60} ran (?:.*; )?(r\d+|a query): (.+) -> [\d,]+ rows \((.*)\)\]\Z", re.DOTALL
+    r"\[[^\[\]\n]{1,60} ran (?:.*; )?(r\d+|a query)(?: in (\w+))?: (.+) -> [\d,]+ rows \((.*)\)\]\Z",
+    re.DOTALL,
 )
 """Matches the line about a query in a colleague's message, as the view of a team's member shows it.
 The newest query is checked.
@@ -88,15 +89,16 @@ def as_colleague(messages: Sequence[BaseMessage], tools: Set[str]) -> Decision |
     if ran is None:
         return SAID["no_query"][language]
     if not isinstance(messages[-1], ToolMessage):
-        query = {"result": ran[1]} if ran[1].startswith("r") else {"sql": ran[2]}
+        where = {"database": ran[2]} if ran[2] else {}
+        query = {"result": ran[1]} if ran[1].startswith("r") else {"sql": ran[3], **where}
         return (
             (
                 Call(CHECK, {**query, "question": str(messages[asked].text)})
                 if CHECK in tools
-                else Call(RUN, {"sql": ran[2]})
+                else Call(RUN, {"sql": ran[3], **where})
             ),
         )
-    left_over = unanswered_by(_tokens(str(messages[asked].text), language), ran[2])
+    left_over = unanswered_by(_tokens(str(messages[asked].text), language), ran[3])
     said = [SAID["left_over"][language].format(words=left_over)] if left_over else []
     return _checked(messages[-1], ran, language, said)
 
@@ -130,8 +132,8 @@ def _checked(
         figures = f": {new}"
         doubts = (
             []
-            if new == ran[3]
-            else [SAID["different"][language].format(handle=handle, new=new, old=ran[3])]
+            if new == ran[4]
+            else [SAID["different"][language].format(handle=handle, new=new, old=ran[4])]
         )
     doubts = [*left_over, *doubts]
     report = (

@@ -95,7 +95,8 @@ def _colleague(
     name = voice.names.get(str(mark_of(last, VOICE)), str(mark_of(last, VOICE)))
     words = str(answer.text).removeprefix(f"{name}: ") if answer else ""
     ran = [
-        f"{line.handle or 'a query'}: {' '.join(line.sql.split())[:SQL_CHARS]} -> {line.rows:,}"
+        f"{line.handle or 'a query'}{f' in {line.database}' if line.database else ''}:"
+        f" {' '.join(line.sql.split())[:SQL_CHARS]} -> {line.rows:,}"
         f" rows ({line.figures})"
         for line in ledger_lines(work)
     ]

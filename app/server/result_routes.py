@@ -129,6 +129,7 @@ def _described(meta: "ResultMeta") -> dict[str, Any]:
         "columns": meta.columns,
         "types": meta.types,
         "rows": meta.row_count,
+        **({"database": meta.database} if meta.database else {}),
     }
 
 

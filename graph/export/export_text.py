@@ -20,6 +20,7 @@ from markdown_it.token import Token
 
 from longtable.memory.messages.marks import EXCLUDED, kind_of, marks_of, speaker_of, turn_number
 from longtable.memory.messages.rounds import all_calls
+from longtable.nodes.tooling.tool_call import call_database
 
 MOST_CELL = 200
 _UNSAFE = re.compile(
@@ -149,8 +150,9 @@ def _parts(message: BaseMessage) -> Iterator[Part]:
             name = plain(str(call["name"]))
             args = call["args"]
             sql = args.get("sql") if isinstance(args, dict) else None
+            database = plain(call_database(args)) if isinstance(args, dict) else ""
             yield (
-                Code(name, "sql", plain(sql))
+                Code(f"{name} {database}".strip(), "sql", plain(sql))
                 if isinstance(sql, str)
                 else Code(name, "json", _json(args))
             )

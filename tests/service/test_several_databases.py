@@ -19,11 +19,13 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
 
+from longtable.analyst.model import BuiltInAnalyst
 from longtable.base.errors import DatabaseUnavailableError, WrongDecisionError
-from longtable.graph import Context, Conversation, Limits, build_graph
+from longtable.graph import Context, Conversation, Limits, Persona, Team, build_graph
 from longtable.memory.compaction.ledger import ledger_in, ledger_lines, render_ledger
 from longtable.memory.counting.tokens import counter
 from longtable.nodes.call_plans import schema_text
+from longtable.nodes.team.workflow import Workflow
 from longtable.tools.database import Database, TablePolicy
 from longtable.tools.results.result_store import ResultStore
 from longtable.tools.several.late import open_up_or_down
@@ -328,8 +330,6 @@ def test_a_call_for_an_unknown_database_is_answered_with_their_names(
 def test_a_check_asks_the_database_of_the_result(
     bench: Bench, databases: dict[str, Database]
 ) -> None:
-    from longtable.graph import Persona, Team
-
     conversation, _ = bench.talk(
         databases,
         run("web", "SELECT sum(pages) AS pages FROM visits", "c1"),
@@ -756,3 +756,37 @@ def test_the_schemas_share_their_room_and_a_small_one_leaves_its_own(
     assert text in str(model.sent[0][0].content)
     headings = 3 * 6
     assert counter("o200k_base").text(text) <= room + headings
+
+
+# -- what others read of it ------------------------------------------------------------------------
+
+
+def test_a_checker_runs_a_colleagues_query_on_its_database(
+    bench: Bench, databases: dict[str, Database]
+) -> None:
+    team = Team(
+        Persona("analyst", prompt="Answer.", model=script(run("web", COUNTED, "c1"), "2")),
+        Persona("checker", prompt="Check.", tools=("check_sql",), model=BuiltInAnalyst()),
+        mode=Workflow("analyst", "checker"),
+    )
+    conversation, _ = bench.talk(databases, "unused", team=team)
+    events = [dict(event) for event in conversation.stream("How many customers are there?")]
+    [started] = [e for e in of_type(events, "tool_started") if e["name"] == "check_sql"]
+    assert started["args"]["result"] == "r1"
+    assert "found nothing wrong" in str(events[-1]["text"])
+    assert {(entry.tool, entry.database) for entry in conversation.audit()} == {
+        ("run_sql", "web"),
+        ("check_sql", "web"),
+    }
+
+
+def test_an_export_names_the_database_of_a_query(
+    bench: Bench, databases: dict[str, Database]
+) -> None:
+    conversation, _ = bench.talk(databases, run("web", COUNTED), "2")
+    conversation.ask("count")
+    assert "run\\_sql web" in conversation.export("markdown")
+    assert "run_sql web" in conversation.export("html")
+
+
+COUNTED = "SELECT count(*) AS n FROM customers"
