@@ -108,10 +108,12 @@ def list_(options: RunOptions) -> None:
         records: list[dict[str, Any]] = []
         for term in knowledge.terms:
             about = {"synonyms": [*term.synonyms], "text": term.meaning, "sql": term.sql}
+            about |= {"database": term.database} if term.database else {}
             records.append({"kind": "term", "name": term.term, **about, "place": str(term.place)})
         for query in knowledge.queries:
             checked = {"checked_by": query.checked_by, "checked_on": query.checked_on}
             about = {"text": query.question, "wordings": [*query.wordings], "sql": query.sql}
+            about |= {"database": query.database} if query.database else {}
             place = str(query.place)
             records.append(
                 {"kind": "query", "name": query.name, **about, **checked, "place": place}
@@ -154,6 +156,9 @@ def add(
     ] = None,
     meaning: Annotated[str, typer.Option(help="What the term means.")] = "",
     by: Annotated[str, typer.Option(help="Who checked the query.")] = "",
+    of_database: Annotated[
+        str, typer.Option(help="Of several databases, the name of the one that it is about.")
+    ] = "",
 ) -> None:
     """Add a checked query, which is planned on the database first, or a term."""
     with _opened(options) as (folder, settings, screen):
@@ -164,7 +169,11 @@ def add(
         if meaning and by:
             raise ConfigError("--by is for a query: nobody checks a term, so leave --by out")
         if meaning:
-            folder.add_term(Term(term=what, synonyms=also or [], meaning=meaning, sql=sql))
+            synonyms = also or []
+            term = Term(
+                term=what, synonyms=synonyms, meaning=meaning, sql=sql, database=of_database
+            )
+            folder.add_term(term)
             screen.note("knowledge_added", name=clean_line(what))
             return
         if not sql.strip():
@@ -176,6 +185,7 @@ def add(
             sql=sql,
             checked_by=by,
             checked_on=datetime.now(UTC).date().isoformat(),
+            database=of_database,
         )
         from longtable.graph.kept_queries import keep_query
 

@@ -46,9 +46,9 @@ if TYPE_CHECKING:
 
 EVERYBODY = "*"
 MOST_REASON_CHARS = 500
-TERM = {"term": str, "synonyms": list, "meaning": str, "sql": str}
-QUERY = {"question": str, "wordings": list, "sql": str}
-KEPT = {"turn": int, "question": str, "sql": str}
+TERM = {"term": str, "synonyms": list, "meaning": str, "sql": str, "database": str}
+QUERY = {"question": str, "wordings": list, "sql": str, "database": str}
+KEPT = {"turn": int, "question": str, "sql": str, "database": str}
 RATED = {"turn": int, "score": int, "comment": str}
 
 
@@ -78,7 +78,8 @@ def check(request: RouteRequest) -> Mapping[str, Any]:
 
 def add(request: RouteRequest) -> Mapping[str, Any] | Response:
     """Add a term, or a query that the database can plan: `{"term": ..., "synonyms": [...],
-    "meaning": ..., "sql": ...}` or `{"question": ..., "wordings": [...], "sql": ...}`.
+    "meaning": ..., "sql": ...}` or `{"question": ..., "wordings": [...], "sql": ...}`. Of several
+    databases, `"database"` names one.
     """
     by = editor_of(request)
     folder = _folder()
@@ -134,7 +135,7 @@ def import_(request: RouteRequest) -> Mapping[str, Any]:
 
 def keep(request: RouteRequest) -> Mapping[str, Any] | Response:
     """Keep the question of a turn and the SQL that answered it, or with `sql` the SQL that should
-    have run: `{"turn": 3, "question": ..., "sql": ...}`, each of them optional.
+    have run: `{"turn": 3, "question": ..., "sql": ..., "database": ...}`, each of them optional.
     """
     request.seen()
     by = editor_of(request)
@@ -149,6 +150,7 @@ def keep(request: RouteRequest) -> Mapping[str, Any] | Response:
         sql=fields.get("sql"),
         by=by,
         now=now,
+        database=fields.get("database", ""),
     )
     return _kept(request, folder, query, now)
 

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 from langchain_core.messages import BaseMessage
 
-from longtable.base.errors import DatabaseError
 from longtable.graph.wiring.database_schema import MOST_CHANGES, database_schema
 from longtable.memory.messages.rounds import described_in
 from longtable.nodes.state import Schema, SchemaChange
+from longtable.tools.catalog import Catalog
 from longtable.tools.several.databases import Databases
 from longtable.tools.several.several_tools import SEPARATOR, qualified
 
@@ -83,9 +83,12 @@ class _Work:
         parts = self._parts_before()
         whole = self.before if "databases" in self.before else None
         gone = [name for name in parts if name not in self.databases]
-        if whole is not None and not gone and self._is_as_before(parts, budget):
+        catalogs = {name: self.databases.refreshed(name) for name in self.databases}
+        if whole is not None and not gone and self._is_as_before(parts, catalogs, budget):
             return whole, None
-        made = self._within(parts, budget)
+        up = [name for name, catalog in catalogs.items() if catalog is not None]
+        made: dict[str, Made] = {name: (parts.get(name), None) for name in self.databases}
+        made |= self._within(parts, up, budget)
         schemas = {name: schema for name, (schema, _) in made.items() if schema}
         changes = {name: change for name, (_, change) in made.items() if change}
         prefixes = tuple(qualified(name, "") for name in gone)
@@ -106,26 +109,30 @@ class _Work:
             return self.before["databases"]
         return {self.databases.first_name: self.before} if self.before else {}
 
-    def _is_as_before(self, parts: Mapping[str, Schema], budget: int) -> bool:
+    def _is_as_before(
+        self, parts: Mapping[str, Schema], catalogs: Mapping[str, Catalog | None], budget: int
+    ) -> bool:
+        """Return whether nothing changed. A database that cannot be reached keeps what it had."""
         if self.before.get("budget") != budget:
             return False
-        for name, database in self.databases.items():
-            try:
-                now = (database.refresh().hash, database.rows_key())
-            except DatabaseError:
-                continue  # it keeps what it had, if it had anything
+        for name, catalog in catalogs.items():
+            if catalog is None:
+                continue
             part = parts.get(name, {})
-            if now != (part.get("hash"), part.get("rows", "")):
+            before = (part.get("hash"), part.get("rows", ""))
+            if (catalog.hash, self.databases[name].rows_key()) != before:
                 return False
         return True
 
-    def _within(self, parts: Mapping[str, Schema], budget: int) -> dict[str, Made]:
-        """Return the schemas within a number of tokens. Those that are not shown whole with an
-        equal share get what the others leave.
+    def _within(
+        self, parts: Mapping[str, Schema], names: Sequence[str], budget: int
+    ) -> dict[str, Made]:
+        """Return the schemas of these databases within a number of tokens. Those that are not shown
+        whole with an equal share get what the others leave.
         """
         share = budget // len(self.databases)
         made: dict[str, Made] = {}
-        for name in self.databases:
+        for name in names:
             described = self._described_of(name, bare=name == self.databases.first_name)
             made[name] = self.of_one(name, parts.get(name), described, share)
         cut = [name for name, (schema, _) in made.items() if schema and not _is_whole(schema)]

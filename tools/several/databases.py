@@ -7,11 +7,13 @@ One database alone needs no name, and is asked as if this collection were not th
 before a graph had several databases name none: they mean the first one.
 """
 
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 
-from longtable.base.errors import ConfigError, UnknownDatabaseError
+from longtable.base.errors import ConfigError, DatabaseError, UnknownDatabaseError
 from longtable.base.settings_base import nearest
+from longtable.tools.catalog import Catalog
 from longtable.tools.cells import clean, clip
 from longtable.tools.database import Database
 from longtable.tools.several.database_names import check_names, folded
@@ -19,6 +21,12 @@ from longtable.tools.sql.verdict import Verdict
 
 ARGUMENT = "database"
 """The argument of a tool, the key of an answer and the key of a record that name a database."""
+SLOW_SECONDS = 1.0
+REST_SECONDS = 30.0
+"""How long a database is left alone when turns begin, if it took more than `SLOW_SECONDS` to find
+that it cannot be reached. A server that does not answer would cost ten seconds each time; a query
+asks it all the same.
+"""
 
 
 class Databases(Mapping[str, Database]):
@@ -39,6 +47,7 @@ class Databases(Mapping[str, Database]):
                 )
         self._by_name = dict(databases)
         self._name_of_only = next(iter(self._by_name)) if len(self._by_name) == 1 else ""
+        self._down: dict[str, float] = {}
 
     @classmethod
     def of(cls, databases: "Database | Mapping[str, Database] | None") -> "Databases | None":
@@ -55,6 +64,7 @@ class Databases(Mapping[str, Database]):
         alone = cls.__new__(cls)
         alone._by_name = {"": database}
         alone._name_of_only = database.name
+        alone._down = {}
         return alone
 
     def close(self) -> None:
@@ -127,6 +137,23 @@ class Databases(Mapping[str, Database]):
             return self.named(name)
         except UnknownDatabaseError:
             return None
+
+    def refreshed(self, name: str) -> Catalog | None:
+        """Return the catalogue of a database as it is now, None if it cannot be reached. One that
+        was slow to fail a moment ago is not asked again.
+        """
+        begun = time.monotonic()
+        if begun < self._down.get(name, 0.0):
+            return None
+        try:
+            catalog = self._by_name[name].refresh()
+        except DatabaseError:
+            now = time.monotonic()
+            if now - begun >= SLOW_SECONDS:
+                self._down[name] = now + REST_SECONDS
+            return None
+        self._down.pop(name, None)
+        return catalog
 
     def is_own(self, name: str) -> bool:
         """Return whether a record's name of a database means the only one."""

@@ -295,6 +295,13 @@ def test_knowledge_is_planned_on_the_database_that_it_names(home: Home) -> None:
     assert "there is no database 'crm'" in told
     assert "queries/right.sql" not in told
     assert re.findall(r"glossary\.toml:\d", told) == ["glossary.toml:6"]
+    options = ("--config", "longtable.toml", "--of-database")
+    sql = ("--sql", "SELECT max(pages) FROM visits")
+    wrong = home.run("knowledge", "add", "most?", *sql, *options, "shop", **NOT_ONE)
+    assert "the query cannot run" in wrong.stderr
+    added = home.run("knowledge", "add", "most?", *sql, *options, "web", **NOT_ONE)
+    assert added.returncode == 0, added.stderr
+    assert "-- database: web" in (folder / "queries/most.sql").read_text()
 
 
 def test_an_evaluation_asks_several_and_gold_its_own(home: Home, server: ModelServer) -> None:

@@ -4,10 +4,11 @@ as if it had no name.
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import cast
 
 import pytest
 
-from longtable.base.errors import ConfigError, UnknownDatabaseError
+from longtable.base.errors import ConfigError, DatabaseUnavailableError, UnknownDatabaseError
 from longtable.graph import build_graph
 from longtable.tools.database import Database
 from longtable.tools.several.databases import Databases
@@ -93,3 +94,27 @@ def test_one_database_refuses_calls_for_another(opened: Database) -> None:
             databases.call_args({"sql": "x", "database": "web"})
         assert databases.recorded("web") is None
         assert databases.recorded("") is opened
+
+
+class Unreachable:
+    """A database whose server does not answer."""
+
+    name = "web"
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def refresh(self) -> None:
+        self.asked += 1
+        raise DatabaseUnavailableError("no answer")
+
+
+@pytest.mark.parametrize(("slow", "asked"), [(0.0, 1), (60.0, 3)])
+def test_a_server_that_is_slow_to_fail_rests_when_turns_begin(
+    monkeypatch: pytest.MonkeyPatch, slow: float, asked: int
+) -> None:
+    monkeypatch.setattr("longtable.tools.several.databases.SLOW_SECONDS", slow)
+    down = Unreachable()
+    databases = Databases.of_one(cast("Database", down))
+    assert [databases.refreshed("") for _ in range(3)] == [None] * 3
+    assert down.asked == asked
