@@ -22,6 +22,7 @@ from langgraph.store.memory import InMemoryStore
 from longtable.analyst.model import BuiltInAnalyst
 from longtable.base.errors import DatabaseUnavailableError, WrongDecisionError
 from longtable.graph import Context, Conversation, Limits, Persona, Team, build_graph
+from longtable.knowledge.folder import KnowledgeFolder
 from longtable.memory.compaction.ledger import ledger_in, ledger_lines, render_ledger
 from longtable.memory.counting.tokens import counter
 from longtable.nodes.call_plans import schema_text
@@ -177,6 +178,16 @@ def test_each_query_asks_its_database_and_all_that_is_kept_says_which(
 def by_type(events: list[dict[str, Any]]) -> dict[str, list[str]]:
     kinds = ("query_started", "query_finished")
     return {kind: [event["database"] for event in of_type(events, kind)] for kind in kinds}
+
+
+def test_the_audit_of_a_failed_query_says_what_it_read_of_its_database(
+    bench: Bench, databases: dict[str, Database]
+) -> None:
+    failing = run("web", "SELECT CAST(pages || 'x' AS INTEGER) FROM visits")
+    conversation, _ = bench.talk(databases, failing, "done")
+    conversation.ask("go")
+    [entry] = conversation.audit()
+    assert (entry.verdict, entry.database, entry.tables) == ("failed", "web", ("visits",))
 
 
 def test_ledger_lines_say_which_database(bench: Bench, databases: dict[str, Database]) -> None:
@@ -346,6 +357,40 @@ def test_a_check_asks_the_database_of_the_result(
     assert error_of(unnamed)["class"] == "unknown_database"
     checked = [entry for entry in conversation.audit() if entry.tool == "check_sql"]
     assert [entry.database for entry in checked][:1] == ["web"]
+
+
+def test_a_check_of_a_result_whose_database_left_is_refused(
+    bench: Bench, databases: dict[str, Database]
+) -> None:
+    several, _ = bench.talk(databases, run("web", "SELECT count(*) AS n FROM customers"), "done")
+    several.ask("count")
+    team = Team(Persona("analyst", prompt="Answer.", tools=("run_sql", "check_sql")))
+    checked = call("check_sql", "c2", result="r1")
+    one, _ = bench.talk({"shop": databases["shop"]}, checked, "done", team=team)
+    one.ask("check it")
+    assert error_of(tool_answers(one)[-1])["class"] == "unknown_database"
+    one, _ = bench.talk({"web": databases["web"]}, checked, "done", team=team)
+    one.ask("check it")
+    assert tool_answers(one)[-1]["total"] == 1
+
+
+def test_a_query_is_verified_on_its_database_only(
+    bench: Bench, databases: dict[str, Database], tmp_path: Path
+) -> None:
+    (tmp_path / "knowledge/queries").mkdir(parents=True)
+    head = "-- question: how many?\n-- checked by: Ann\n-- database: web\n"
+    (tmp_path / "knowledge/queries/count.sql").write_text(f"{head}{COUNTED}\n")
+    conversation, model = bench.talk(
+        databases,
+        run("shop", COUNTED, "c1"),
+        run("web", COUNTED, "c2"),
+        "done",
+        hooks=[KnowledgeFolder(tmp_path / "knowledge")],
+    )
+    shop, web = conversation.ask("how many?").queries
+    assert "verified" not in shop
+    assert web["verified"]["checked_by"] == "Ann"
+    assert "-- database: web" in repr(model.sent[0])
 
 
 def test_withheld_values_are_withheld_of_all_databases(
@@ -560,8 +605,13 @@ def killed() -> Iterator[tuple[PostgresServer, Callable[[], None], Callable[[], 
     inner: Any = server._server
 
     def kill() -> None:
-        pid = int((Path(inner.pgdata) / "postmaster.pid").read_text().split()[0])
-        os.kill(pid, signal.SIGKILL)
+        # The backends, too: they would go on serving open connections for a moment.
+        backends = "SELECT pid FROM pg_stat_activity WHERE backend_type = 'client backend'"
+        pids = [pid for (pid,) in server.run(server.url("postgres"), backends)]
+        postmaster = int((Path(inner.pgdata) / "postmaster.pid").read_text().split()[0])
+        for pid in (postmaster, *pids):
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
         deadline = time.monotonic() + 20
         with suppress(Exception):
             while time.monotonic() < deadline:

@@ -8,6 +8,8 @@ from langgraph.store.memory import InMemoryStore
 
 from longtable.base.errors import ConfigError
 from longtable.graph import open_persistence
+from longtable.graph.kept_queries import teach_kept
+from longtable.knowledge.folder import KnowledgeFolder
 from longtable.store.records import knowledge_records
 from longtable.store.records.knowledge_records import MOST_EMBEDDED, PAGE, KnowledgeRecords
 
@@ -114,3 +116,18 @@ def test_many_questions_are_embedded_over_several_turns(tmp_path: Path) -> None:
 
 def test_a_store_without_an_index_finds_nothing_by_meaning(tmp_path: Path) -> None:
     assert not KnowledgeRecords(InMemoryStore(), tmp_path).finds_by_meaning
+
+
+def test_one_question_of_two_databases_is_kept_for_both(tmp_path: Path) -> None:
+    store = InMemoryStore()
+    records = KnowledgeRecords(store, tmp_path)
+    texts = {"name": "n", "question": "how many?", "sql": "SELECT 1", "time": "t"}
+    checked = {"checked_by": "", "checked_on": "", "wordings": []}
+    for database in ("", "web"):
+        named = {"database": database} if database else {}
+        records.keep({**texts, **checked, **named})
+    folder = KnowledgeFolder(tmp_path)
+    teach_kept(folder, records)
+    assert sorted(query.database for query in folder.current().queries) == ["", "web"]
+    records.forget("how many?", "SELECT 1", "web")
+    assert ["database" in each for each in records.kept()] == [False]
