@@ -9,6 +9,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from longtable.app.console.translations import say
 from longtable.app.pages.page_routes import (
     address_of,
+    newer_turns,
     page_html,
     page_response,
     redirect,
@@ -98,6 +99,11 @@ def chosen_model(request: PageRequest) -> str:
     except ThreadNotFoundError:
         return ""
     return values_of(state).get("brief", {}).get("choice", "")
+
+
+def newer(request: PageRequest) -> Response:
+    """Return the turns that began since, as in another tab."""
+    return newer_turns(request)
 
 
 def earlier(request: PageRequest) -> Response:

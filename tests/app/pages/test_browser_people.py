@@ -244,6 +244,29 @@ def test_an_approval_decided_in_one_tab_is_gone_in_the_other(
     other.close()
 
 
+def test_a_turn_that_one_tab_begins_is_shown_in_the_other(
+    page: Page, model: ModelServer, chromium: Browser, server: Server
+) -> None:
+    held = threading.Event()
+    model.script(say("The first answer."), say("The second answer.", hold=held), say("A third."))
+    page.goto("/")
+    ask(page, "First, please?")
+    shows(page, ".md", "The first answer.")
+    with open_page(chromium, server.address) as other:
+        other.goto(page.url)
+        other.get_by_label("Ask about the data").fill("half a question")
+        ask(page, "Second, please?")
+        expect(other.locator("article")).to_have_count(2, timeout=15_000)
+        held.set()
+        shows(other, ".md", "The second answer.")
+        shows(page, ".md", "The second answer.")
+        expect(other.get_by_role("button", name="Edit")).to_have_count(1)
+        expect(other.get_by_label("Ask about the data")).to_have_value("half a question")
+        ask(other, "Third, please?")
+        expect(page.locator("article")).to_have_count(3, timeout=15_000)
+        shows(page, ".md", "A third.")
+
+
 def test_html_in_every_field_stays_text(page: Page, model: ModelServer) -> None:
     model.script(call("run_sql", sql=SQL), say(f"Here {HOSTILE}"))
     page.goto("/")
