@@ -68,7 +68,6 @@ def open_everything(page: Page) -> None:
     toggle = page.locator('[data-toggle="panel"]')
     if toggle.is_visible():
         toggle.click()
-        page.wait_for_timeout(300)  # it slides in
     page.locator("#next-call > summary").click()
     page.locator("#part-tools-0 > summary").click()
     page.locator("#tool-run_sql > summary").click()
@@ -86,7 +85,6 @@ def test_a_long_thread_with_all_its_parts_open_is_accessible(
     has_no_findings(page)
     page.set_viewport_size({"width": 360, "height": 740})
     page.locator('[data-toggle="panel"]').click()
-    page.wait_for_timeout(300)  # it slides in
     has_no_findings(page)
     panel = page.locator("#panel")
     assert panel.evaluate("side => side.scrollWidth <= side.clientWidth")
