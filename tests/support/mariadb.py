@@ -30,7 +30,9 @@ INSTALL_OPTIONS = (
     if MYSQLD
     else ["--auth-root-authentication-method=normal", "--skip-test-db"]
 )
-MYSQL_OPTIONS = ["--mysqlx=OFF", "--secure-file-priv="] if MYSQLD else []
+MYSQL_OPTIONS = (
+    ["--mysqlx=OFF", "--secure-file-priv=", "--max-allowed-packet=16M"] if MYSQLD else []
+)
 REASON = "needs Debian's mariadb-server (apt-get install mariadb-server)"
 START_SECONDS = 30
 RIGHTS = "SELECT, SHOW VIEW, EXECUTE"
