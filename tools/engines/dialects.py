@@ -65,9 +65,7 @@ class Dialect:
 
     # Types
     tells_types: bool = False
-    """`typeof`, `TRY_CAST` and `approx_quantile` exist, with which DESCRIBE of a query and SUMMARIZE
-    are written.
-    """
+    """`typeof`, `TRY_CAST` and `approx_quantile` exist: they write DESCRIBE of a query, and SUMMARIZE."""
     named_types: bool = False
     """Casts may name a type of the database, and its error text lists the type's values."""
     declared_types: bool = True

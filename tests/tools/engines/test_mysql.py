@@ -444,8 +444,8 @@ PAST_THE_TREE = [
     "DROP TABLE people",
     "TRUNCATE people",
     "SELECT 1; DELETE FROM people",
-    "SELECT name INTO OUTFILE '/tmp/longtable-out' FROM people",
-    "SELECT name INTO DUMPFILE '/tmp/longtable-out' FROM people LIMIT 1",
+    "SELECT name INTO OUTFILE '/tmp/longtable-mysql-out' FROM people",
+    "SELECT name INTO DUMPFILE '/tmp/longtable-mysql-out' FROM people LIMIT 1",
     "SELECT name FROM people FOR UPDATE; COMMIT",
     "LOAD DATA INFILE '/etc/passwd' INTO TABLE people",
     "LOAD DATA LOCAL INFILE '/etc/passwd' INTO TABLE people",
@@ -477,7 +477,7 @@ def test_the_engine_alone_refuses(sql: str, database: Database) -> None:
         fetched(database, sql, walled=True)
     after = mariadb_server().run("SELECT * FROM people ORDER BY id", database=database.name)
     assert after == before
-    assert not Path("/tmp/longtable-out").exists()
+    assert not Path("/tmp/longtable-mysql-out").exists()
 
 
 @pytest.mark.parametrize(
