@@ -65,7 +65,9 @@ class Dialect:
 
     # Types
     tells_types: bool = False
-    """`typeof`, `TRY_CAST` and `approx_quantile` exist: they write DESCRIBE of a query, and SUMMARIZE."""
+    """`typeof`, `TRY_CAST` and `approx_quantile` exist. DESCRIBE of a query and SUMMARIZE are
+    written with them.
+    """
     named_types: bool = False
     """Casts may name a type of the database, and its error text lists the type's values."""
     declared_types: bool = True
