@@ -25,13 +25,13 @@ from longtable.app.server.requests import file_headers
 from longtable.app.server.thread_routes import FORMS
 from longtable.app.settings.run_settings import check_thread_id, new_thread_id
 from longtable.base.errors import ConfigError, DatabaseUnavailableError, ThreadNotFoundError
-from longtable.graph.thread_list import (
+from longtable.graph.listing.thread_list import (
     MOST_THREADS,
     ThreadInfo,
     list_projects,
     list_threads,
-    search_threads,
 )
+from longtable.graph.listing.thread_search import search_threads
 from longtable.graph.transcripts import find_thread, index_entry
 from longtable.nodes.state import values_of
 from longtable.tools.catalog import Catalog, Table
