@@ -5,7 +5,6 @@ open its results and archive.
 import asyncio
 import contextlib
 import logging
-import os
 import tempfile
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -20,14 +19,18 @@ from longtable.app.settings.row_settings import row_function
 from longtable.app.settings.run_settings import (
     Settings,
     archive_folder,
+    asks_demo,
     cache_folder,
     check_apart,
+    database_url,
+    database_urls,
     key_for,
     load_settings,
     new_thread_id,
     results_folder,
     running_settings,
     store_url,
+    url_of_table,
 )
 from longtable.app.settings.settings_file import did_you_mean
 from longtable.app.settings.settings_tables import VARIABLES, option_of, team_of
@@ -38,7 +41,6 @@ if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
     from langgraph.types import StateSnapshot
 
-    from longtable.app.settings.settings_tables import NamedDatabaseTable
     from longtable.graph.conversation import Conversation
     from longtable.graph.wiring.build_options import Hook
     from longtable.knowledge.folder import KnowledgeFolder
@@ -297,29 +299,6 @@ def server_archive() -> "ArchiveFiles | None":
     return ArchiveFiles(folder, key=key_for("LONGTABLE_STORE_KEY")) if folder else None
 
 
-def database_url(settings: Settings) -> str:
-    """Return the URL of the database to query. If none is set, this is the URL of the demo
-    database, which may not be built yet.
-    """
-    return settings.database.url or f"duckdb:///{demo_path(cache_folder())}"
-
-
-def database_urls(settings: Settings) -> list[str]:
-    """Return the URLs of all databases to query, without those whose variable is not set."""
-    if not settings.databases:
-        return [database_url(settings)]
-    return list(filter(None, map(_url_of, settings.databases.values())))
-
-
-def _url_of(table: "NamedDatabaseTable") -> str:
-    return table.url or os.environ.get(table.url_env or "", "").strip()
-
-
-def asks_demo(settings: Settings) -> bool:
-    """Return whether the settings name no database, so that the demo database is asked."""
-    return not settings.database.url and not settings.databases
-
-
 def open_databases(settings: Settings) -> "Databases":
     """Open all databases to query, each with its policy and limits. Of several, one that is down is
     opened when it is up. Close them with `close`, or use them as a context manager. Raises the
@@ -334,7 +313,7 @@ def open_databases(settings: Settings) -> "Databases":
     with contextlib.ExitStack() as stack:
         opened: dict[str, Database] = {}
         for name, table in settings.databases.items():
-            url = _url_of(table)
+            url = url_of_table(table)
             if not url:
                 raise ConfigError(
                     f"databases.{name}: the variable {table.url_env} is not set: it must hold the"

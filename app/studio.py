@@ -19,7 +19,6 @@ from longtable.app.console.result_files import answer_links
 from longtable.app.demo import ensure_demo
 from longtable.app.server.server_threads import MetadataWriter
 from longtable.app.session import (
-    asks_demo,
     graph_arguments,
     open_databases,
     server_archive,
@@ -27,7 +26,7 @@ from longtable.app.session import (
     server_results,
 )
 from longtable.app.settings.row_settings import row_function
-from longtable.app.settings.run_settings import cache_folder, running_settings
+from longtable.app.settings.run_settings import asks_demo, cache_folder, running_settings
 from longtable.graph.wiring.build import build_graph
 from longtable.graph.wiring.build_options import Footer, Hook
 

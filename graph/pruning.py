@@ -8,7 +8,7 @@ from langgraph.store.base import PutOp
 
 from longtable.base.errors import ConfigError
 from longtable.base.stored import CHECKPOINT, THREADS, label, thread_namespace
-from longtable.graph.thread_list import MOST_THREADS, ThreadInfo, list_threads
+from longtable.graph.listing.thread_list import MOST_THREADS, ThreadInfo, list_threads
 from longtable.graph.thread_state import StoredThreads, is_pending, is_stored, threads_in
 from longtable.graph.threads import clear, delete
 from longtable.graph.transcripts import PAGE, REDUCING, archive_messages, index_entry, load_thread

@@ -16,7 +16,7 @@ from langgraph.store.base import Item, SearchOp
 from longtable.base.concurrency import a_from
 from longtable.base.errors import ConfigError
 from longtable.base.stored import SPENDING, SPENT, USAGE, thread_namespace
-from longtable.graph.thread_list import MOST_THREADS, ThreadInfo, list_threads
+from longtable.graph.listing.thread_list import MOST_THREADS, ThreadInfo, list_threads
 from longtable.graph.thread_state import StoredThreads, threads_in
 from longtable.graph.transcripts import find_thread, load_thread, spent_in, usage_key
 from longtable.memory.counting.prices import Price, price_rows

@@ -1,5 +1,5 @@
-"""The threads of a store: list, search, rename, import, delete and prune them. Neither a model nor
-a database is needed.
+"""The threads of a store: rename, move, import and delete them. Neither a model nor a database is
+needed.
 """
 
 from collections.abc import Iterable
@@ -25,6 +25,7 @@ from longtable.base.stored import (
     thread_namespace,
 )
 from longtable.graph.export.thread_file import import_lines
+from longtable.graph.listing.thread_list import MOST_THREADS, ThreadInfo, info_of
 from longtable.graph.thread_state import StoredThreads, threads_in
 from longtable.graph.transcripts import (
     PAGE,
@@ -44,23 +45,6 @@ from longtable.store.records.thread_index import may_see, owner_of, title_of
 if TYPE_CHECKING:
     from longtable.store.records.archive_files import ArchiveFiles
     from longtable.tools.results.result_store import ResultStore
-from longtable.graph.thread_list import (
-    MOST_THREADS,
-    ThreadInfo,
-    info_of,
-    list_projects,
-    list_threads,
-    search_threads,
-)
-
-# -- the list --------------------------------------------------------------------------------------
-
-
-alist_threads = a_from(list_threads)
-
-
-alist_projects = a_from(list_projects)
-
 
 # -- one thread ------------------------------------------------------------------------------------
 
@@ -295,9 +279,3 @@ def clear(threads: StoredThreads, namespace: tuple[str, ...]) -> None:
             return
         threads.batch(deletions)
         before = deletions
-
-
-# -- search ----------------------------------------------------------------------------------------
-
-
-asearch_threads = a_from(search_threads)

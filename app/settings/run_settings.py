@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, Field
 
+from longtable.app.demo import demo_path
 from longtable.app.settings.settings_file import (
     FILE,
     check,
@@ -27,6 +28,7 @@ from longtable.app.settings.settings_tables import (
     SAME,
     SUMMARIZERS,
     VARIABLES,
+    NamedDatabaseTable,
     Place,
     SettingsTables,
     Values,
@@ -36,6 +38,7 @@ from longtable.app.settings.settings_tables import (
 from longtable.base.context import STRICTER, Context, RequestLimits
 from longtable.base.errors import ConfigError, InputError
 from longtable.base.redaction import HIDDEN, redacted
+from longtable.base.url import refuse_same_file
 from longtable.memory.counting.prices import Price
 from longtable.memory.policy import CompactionPolicy
 from longtable.tools.engines.base import QueryLimits
@@ -502,7 +505,6 @@ def check_apart(*, database: str, store: str) -> None:
     """Raise `ConfigError` if database and store are the same file, because threads would then be
     written into the user's data.
     """
-    from longtable.graph.opening import refuse_same_file
     from longtable.store.persistence import open_persistence
 
     refuse_same_file(database, open_persistence(store).path, names=("--database", "--store"))
@@ -518,6 +520,30 @@ def cache_folder() -> Path:
     from platformdirs import user_cache_path
 
     return user_cache_path("longtable", appauthor=False)
+
+
+def database_url(settings: Settings) -> str:
+    """Return the URL of the database to query. If none is set, this is the URL of the demo
+    database, which may not be built yet.
+    """
+    return settings.database.url or f"duckdb:///{demo_path(cache_folder())}"
+
+
+def database_urls(settings: Settings) -> list[str]:
+    """Return the URLs of all databases to query, without those whose variable is not set."""
+    if not settings.databases:
+        return [database_url(settings)]
+    return list(filter(None, map(url_of_table, settings.databases.values())))
+
+
+def url_of_table(table: NamedDatabaseTable) -> str:
+    """Return the URL of one of several databases, "" if its variable is not set."""
+    return table.url or os.environ.get(table.url_env or "", "").strip()
+
+
+def asks_demo(settings: Settings) -> bool:
+    """Return whether the settings name no database, so that the demo database is asked."""
+    return not settings.database.url and not settings.databases
 
 
 def store_url(url: str | None) -> str:

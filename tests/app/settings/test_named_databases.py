@@ -18,12 +18,16 @@ from longtable.app.mcp_server import instructions_of, server_of
 from longtable.app.pages.part_html import Part, TurnPlace, query_part
 from longtable.app.session import (
     check_catalogs,
-    database_urls,
     open_databases,
     open_with_settings,
 )
 from longtable.app.settings.row_settings import row_source_of
-from longtable.app.settings.run_settings import Settings, load_settings, setting_rows
+from longtable.app.settings.run_settings import (
+    Settings,
+    database_urls,
+    load_settings,
+    setting_rows,
+)
 from longtable.app.settings.settings_tables import FIRST_FILE
 from longtable.base.errors import ConfigError, DatabaseUnavailableError
 from longtable.graph import Conversation, build_graph
