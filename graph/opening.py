@@ -1,7 +1,7 @@
 """Open a conversation in one call, with its database, store and graph."""
 
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +19,7 @@ from longtable.store.persistence import Persistence, open_persistence
 from longtable.tools.database import Database
 from longtable.tools.several.database_names import check_names
 from longtable.tools.several.databases import Databases
+from longtable.tools.several.late import open_up_or_down
 
 if TYPE_CHECKING:
     from longtable.tools.results.result_store import ResultStore
@@ -38,11 +39,12 @@ def open_conversation(
     """Return a conversation about a database, with everything it needs. Close it with `close`, or
     use it as a context manager.
 
-    `database` is a URL, or an open database, which stays open; or several of them by name. `model`
-    is a chat model, or "provider:name" as LangChain's `init_chat_model` reads it. `store` is the
-    URL where threads are kept, or what `open_persistence` returns. Whole results are kept beside
-    the file of the store. If the store is encrypted or has no file, they are kept in a temporary
-    folder. `arguments` are those of `build_graph`.
+    `database` is a URL, or an open database, which stays open; or several of them by name. Of the
+    URLs of several, one that is down is opened when it is up. `model` is a chat model, or
+    "provider:name" as LangChain's `init_chat_model` reads it. `store` is the URL where threads are
+    kept, or what `open_persistence` returns. Whole results are kept beside the file of the store.
+    If the store is encrypted or has no file, they are kept in a temporary folder. `arguments` are
+    those of `build_graph`.
 
     The conversation has the attributes `graph`, `database`, `persistence` and `results`. Raises the
     errors of `Database.open`, `open_persistence` and `build_graph`.
@@ -63,9 +65,11 @@ def open_conversation(
             databases = database
         elif isinstance(database, Mapping):
             check_names(database)
-            databases = Databases({name: _opened(each, stack) for name, each in by_name.items()})
+            opening = open_up_or_down if len(by_name) > 1 else Database.open
+            opened = {name: _opened(each, stack, opening) for name, each in by_name.items()}
+            databases = Databases(opened)
         else:
-            databases = Databases.of_one(_opened(database, stack))
+            databases = Databases.of_one(_opened(database, stack, Database.open))
         results = results or ResultStore(_results_folder(persistence, stack))
         built = build_graph(model=chat_model, database=databases, results=results, **arguments)
         graph = built.compile(checkpointer=persistence.checkpointer, store=persistence.store)
@@ -84,10 +88,10 @@ def open_conversation(
     return conversation
 
 
-def _opened(database: Database | str, stack: ExitStack) -> Database:
-    if isinstance(database, str):
-        return stack.enter_context(Database.open(database))
-    return database
+def _opened(
+    database: Database | str, stack: ExitStack, opening: Callable[[str], Database]
+) -> Database:
+    return stack.enter_context(opening(database)) if isinstance(database, str) else database
 
 
 def _results_folder(persistence: Persistence, stack: ExitStack) -> Path:

@@ -27,6 +27,8 @@ from longtable.graph import (
     usage_of_threads,
 )
 from longtable.graph.thread_state import StoredThreads
+from tests.support.models import call as tool_call
+from tests.support.models import script
 
 HOSTILE = "<img src=x onerror=alert(1)>"
 
@@ -301,3 +303,34 @@ def test_an_argument_of_another_type_says_what_is_wanted_before_anything_runs(
             call(value)
     with pytest.raises(ThreadNotFoundError):
         conversation.history()
+
+
+def test_several_databases_by_url_or_open_and_one_that_is_down(tmp_path: Path) -> None:
+    make_shop = f"sqlite:///{tmp_path / 'shop.db'}"
+    with closing(sqlite3.connect(tmp_path / "shop.db")) as connection, connection:
+        connection.execute("CREATE TABLE orders (id INTEGER)")
+    (tmp_path / "web.csv").write_text("n\n1\n2\n")
+    model = script(
+        tool_call("run_sql", "c1", database="web", sql="SELECT count(*) AS n FROM web"),
+        tool_call("run_sql", "c2", database="crm", sql="SELECT 1 AS n"),
+        "done",
+    )
+    with Database.open(str(tmp_path / "web.csv")) as web:
+        places: dict[str, Database | str] = {
+            "shop": make_shop,
+            "web": web,
+            "crm": f"sqlite:///{tmp_path / 'crm.db'}",
+        }
+        with open_conversation(
+            places, model=model, context=Context(model_limit=16_000)
+        ) as conversation:
+            found, down = conversation.ask("go").queries
+            assert conversation.database is not None
+            assert conversation.database.name == "shop"
+        assert (found["database"], found["rows"]) == ("web", [[2]])
+        assert down["error"].startswith("database crm: ")
+        assert web.run("SELECT count(*) FROM web").rows == [(2,)], "what was open stays open"
+    with pytest.raises(ConfigError, match="must be a word of letters"):
+        open_conversation({"a b": make_shop}, model=model)
+    with pytest.raises(ConfigError, match="the same file"):
+        open_conversation({"a": make_shop, "b": make_shop}, model=model, store=make_shop)

@@ -79,6 +79,9 @@ class Databases(Mapping[str, Database]):
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def __repr__(self) -> str:
+        return f"<Databases {self.title}>"
+
     def __getitem__(self, name: str) -> Database:
         return self._by_name[name]
 

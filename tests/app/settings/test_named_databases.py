@@ -5,6 +5,8 @@ import json
 import os
 import re
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -380,6 +382,34 @@ def test_a_page_shows_the_database_of_a_query() -> None:
     started = {"type": "query_started", "call_id": "c", "name": "run_sql", "sql": "SELECT 1"}
     assert ">web<" in query_part(place, {**started, "database": "web"})
     assert ">web<" not in query_part(place, started)
+
+
+STUDIO = """
+import runpy
+found = runpy.run_path("{file}")
+offer = found["_built"].offer
+print(sorted({{tool.name: tool for tool in offer.tools}}["run_sql"].args))
+"""
+
+
+def test_studio_and_servers_ask_all(home: Home) -> None:
+    file = Path(__file__).parents[3] / "app/studio.py"
+    environment = home.environment(
+        LONGTABLE_CONFIG="longtable.toml",
+        LONGTABLE_DATABASE="",
+        LONGTABLE_STORE="",
+        LONGTABLE_RESULTS=str(home.folder / "results"),
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", STUDIO.format(file=file)],
+        cwd=home.folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.stdout.strip() == "['database', 'sql']", done.stderr
 
 
 def test_a_notebook_asks_all(home: Home) -> None:

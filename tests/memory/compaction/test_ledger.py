@@ -1,6 +1,7 @@
 """The query ledger: what ran, from the tool messages alone, and lines that read back exactly."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -294,3 +295,15 @@ def test_lines_are_counted_a_few_times_and_those_before_the_oldest_that_stays_ne
     lines = [LedgerLine(n, "q", f"SELECT {n}", rows=1, figures=f"n={n}") for n in range(500)]
     fit_ledger(lines, budget, counting, "en")
     assert len(counted) <= most
+
+
+def test_a_line_keeps_its_database_and_older_lines_have_none() -> None:
+    line = LedgerLine(1, "how many?", "SELECT 1", database="web")
+    assert LedgerLine.from_json(line.as_json()) == line
+    older = replace(line, database="")
+    assert "database" not in older.as_json()
+    assert LedgerLine.from_json(older.as_json()) == older
+    text = render_ledger([line, older], "en")
+    assert [each.database for each in ledger_in(text)] == ["web", ""]
+    odd = replace(older, question="in web", figures="in web")
+    assert ledger_in(render_ledger([odd], "en")) == [odd], "nothing else is read as a database"
