@@ -96,7 +96,7 @@ def _questions_of(databases: Databases, language: str) -> list[str]:
     for database in databases.values():
         try:
             return schema_questions(database.catalog(), language)
-        except DatabaseUnavailableError:
+        except (DatabaseUnavailableError, ConfigError):
             if not databases.are_several:
                 raise
     return []

@@ -598,6 +598,28 @@ def test_a_database_that_is_down_at_open_fails_its_own_queries_until_it_is_up(
         assert "Database web. Schema (1 table" in str(model.sent[0][0].content)
 
 
+def test_a_policy_that_does_not_fit_stops_its_own_database_only(
+    bench: Bench, places: dict[str, str], tmp_path: Path
+) -> None:
+    place = make_sqlite(tmp_path / "odd.db", "CREATE TABLE t (a INTEGER);")
+    policy = TablePolicy(masked_columns=frozenset({"t.b"}))
+    with Database.open(place, policy=policy) as odd, Database.open(places["shop"]) as shop:
+        talk, _ = bench.talk(
+            {"shop": shop, "odd": odd},
+            call("list_tables", "c1"),
+            run("odd", "SELECT a FROM t", "c2"),
+            run("shop", "SELECT count(*) AS n FROM orders", "c3"),
+            "one of them",
+        )
+        assert talk.ask("go").text == "one of them"
+        listed, wrong, right = tool_answers(talk)
+        parts = {part["database"]: part for part in listed["databases"]}
+        assert "tables" in parts["shop"]
+        assert "t.b" in parts["odd"]["error"]["message"]
+        assert error_of(wrong)["message"].startswith("database odd: its settings do not fit it")
+        assert right["rows"] == [[3]]
+
+
 @pytest.fixture
 def killed() -> Iterator[tuple[PostgresServer, Callable[[], None], Callable[[], None]]]:
     """A server of its own, what kills it, and what starts it again."""

@@ -150,7 +150,7 @@ class Databases(Mapping[str, Database]):
             return None
         try:
             catalog = self._by_name[name].refresh()
-        except DatabaseError:
+        except (DatabaseError, ConfigError):  # a policy that does not fit it any more
             now = time.monotonic()
             if now - begun >= SLOW_SECONDS:
                 self._down[name] = now + REST_SECONDS

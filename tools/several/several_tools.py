@@ -12,7 +12,12 @@ from typing import Annotated, Any, Literal, cast
 from langchain_core.tools import BaseTool, StructuredTool
 from pydantic import BaseModel, Field, create_model, model_validator
 
-from longtable.base.errors import DatabaseError, QueryCancelledError
+from longtable.base.errors import (
+    ConfigError,
+    DatabaseError,
+    DatabaseUnavailableError,
+    QueryCancelledError,
+)
 from longtable.tools.cells import clean, clip, dumps
 from longtable.tools.check_tool import CHECK_SQL, check_tool
 from longtable.tools.database import Cancel, Database, QueryResult
@@ -186,9 +191,17 @@ def _database_of_result(databases: Databases, arguments: Mapping[str, Any]) -> s
 
 @contextmanager
 def naming(database: str) -> Iterator[None]:
-    """Have the errors within the block say which database they are about."""
+    """Have the errors within the block say which database they are about. A policy that does not
+    fit its database any more makes this one unavailable, and none of the others.
+    """
     try:
         yield
     except DatabaseError as error:
         error.database = error.database or database
         raise
+    except ConfigError as error:
+        if not database:
+            raise
+        unavailable = DatabaseUnavailableError(f"its settings do not fit it: {error}")
+        unavailable.database = database
+        raise unavailable from error
