@@ -2,7 +2,7 @@
 needed.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
@@ -40,6 +40,7 @@ from longtable.memory.counting.usage import FINEST, Spent, added
 from longtable.nodes.arriving.rate_limit import turns_key
 from longtable.nodes.closing.spending import rows_of
 from longtable.store.persistence import Persistence
+from longtable.store.records.search_index import SearchIndex
 from longtable.store.records.thread_index import may_see, owner_of, title_of
 
 if TYPE_CHECKING:
@@ -186,12 +187,14 @@ def delete(
     all_owners: bool = False,
     results: "ResultStore | None" = None,
     archive: "ArchiveFiles | None" = None,
+    has_words: bool = True,
 ) -> None:
     """Delete a thread's checkpoints and writes, its results and files, and then its data in the
     store. Its entry in the index is deleted last, so that leftovers can still be found.
 
     The thread's usage is kept without its id. Checkpoints are deleted first. So if the database
-    cannot be written, the error is raised before any file is deleted.
+    cannot be written, the error is raised before any file is deleted. `has_words`: the search index
+    may hold its words.
     """
     check_owner(threads, thread_id, owner, all_owners=all_owners)
     with suppress(DamagedThreadError):
@@ -208,6 +211,8 @@ def delete(
             results.delete(name)
     if archive is not None:
         archive.delete(thread_id)
+    if has_words:
+        forget_words(threads, [thread_id])
     for kind in KINDS:
         clear(threads, ("longtable", kind, label(thread_id)))
     threads.batch(
@@ -218,6 +223,15 @@ def delete(
             PutOp(THREADS, thread_id, None),
         ]
     )
+
+
+def forget_words(threads: StoredThreads, thread_ids: Sequence[str]) -> None:
+    """Delete the words of threads from the search index. A thread that stays is indexed anew by the
+    next search.
+    """
+    store = threads.optional_store
+    if store is not None and thread_ids:
+        SearchIndex(store).forget(thread_ids)
 
 
 def _kept_spending(threads: StoredThreads, thread_id: str) -> list[Spent]:
