@@ -34,6 +34,7 @@ from longtable.base.concurrency import a_from, in_thread
 from longtable.store.damage import readable
 from longtable.store.heads import Heads, Key, ProcessHeads, Saver, SqliteHeads, retry_once
 from longtable.store.locks import ThreadLocks
+from longtable.store.shared_values import sharing
 from longtable.store.writers import Writer
 
 Result = TypeVar("Result")
@@ -43,6 +44,10 @@ AT_ONCE = "__longtable_at_once"
 """Key in the config of a run. If it is true, the writes of a task are stored together with the
 checkpoint that follows them. A run may set it if each superstep has one task, and if nothing waits
 for a reader between a task's end and the checkpoint.
+"""
+SHARES = "__longtable_shares"
+"""Key in the config of a run. If it is true, the run may be handed messages that an earlier run was
+handed; see `shared_values`.
 """
 FILLED = "recursion_limit"
 """A key that LangGraph puts into each config of a run or an update. A config with this key is
@@ -209,7 +214,8 @@ class GuardedSaver(BaseCheckpointSaver[Any]):
         self, *, config: RunnableConfig, channels: Sequence[str]
     ) -> Mapping[str, DeltaChannelHistory]:
         """Return the stored values and writes from which delta channels are rebuilt."""
-        with _decoding(config):
+        shares = bool(_configurable(config).get(SHARES))
+        with _decoding(config), sharing(shares=shares):
             return retry_once(
                 lambda: self.inner.get_delta_channel_history(
                     config=_without_mark(config), channels=channels

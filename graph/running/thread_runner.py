@@ -66,7 +66,7 @@ from longtable.nodes.state import (
 from longtable.store.damage import UNREADABLE, readable
 from longtable.store.locks import Background, ThreadLocks, locks_of
 from longtable.store.records.thread_index import entry_of, may_see, owner_of
-from longtable.store.saver_guard import AT_ONCE
+from longtable.store.saver_guard import AT_ONCE, SHARES
 from longtable.store.storage_errors import storage_errors
 from longtable.tools.charts.pictures import Chart
 
@@ -307,6 +307,7 @@ class ThreadRunner:
         run: Any = self.graph.astream if self.how.on_loop else self.graph.stream
         # LangGraph's own bound is the machine's cores and four: a team would wait for places.
         config = RunnableConfig(**{"max_concurrency": MOST_AT_ONCE, **self.config})
+        marks: dict[str, Any] = {SHARES: True}
         until: dict[str, Any] = {}
         if self.step_after_answer:
             until["interrupt_before"] = [*self.graph.interrupt_before_nodes, PREPARE]
@@ -314,10 +315,11 @@ class ThreadRunner:
         if self._collects:
             config["callbacks"] = [_Streaming()]
             if not self.how.on_loop:
-                config["configurable"] = {**config["configurable"], AT_ONCE: True}
+                marks[AT_ONCE] = True
             until |= {"stream_mode": ["updates"], "collect": emitted.append}
         else:
             until |= {"stream_mode": MODES}
+        config["configurable"] = {**config["configurable"], **marks}
         stream = run(graph_input, config, context=self.context, durability="sync", **until)
         for event in reader.begin():
             yield event
