@@ -12,7 +12,8 @@ ENCODING = "o200k_base"
 
 def record(turn: int) -> Compaction:
     lines = [LedgerLine(turn, f"question {turn}", f"SELECT {n}", rows=n) for n in range(9)]
-    return cast("Any", {"id": f"c{turn}", "ledger": [line.as_json() for line in lines]})
+    made: Any = {"id": f"c{turn}", "ledger": [line.as_json() for line in lines]}
+    return cast("Compaction", made)
 
 
 def test_the_lines_are_those_of_each_compaction_also_of_one_in_the_place_of_another() -> None:
