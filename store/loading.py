@@ -75,27 +75,24 @@ class MessageSerializer(JsonPlusSerializer):
         kind, stored = data
         if kind != "msgpack":
             return super().loads_typed(data)
-        return self._shared(stored) if self._shares else self._unpacked(stored)
+        return self._shared(stored)
 
     def _unpacked(self, stored: bytes) -> Any:
         return ormsgpack.unpackb(
             stored, ext_hook=self._extension, option=ormsgpack.OPT_NON_STR_KEYS
         )
 
-    @property
-    def _shares(self) -> bool:
-        return self.shared is not None and self.shared.active
-
     def _shared(self, stored: bytes) -> Any:
         """Return the value of these bytes, that of an earlier turn if it is kept."""
-        if self.shared is None or len(stored) not in SIZES:
+        shared = self.shared.for_load() if self.shared is not None else None
+        if shared is None or len(stored) not in SIZES:
             return self._unpacked(stored)
-        known = self.shared.get(stored)
-        return known if known is not None else self.shared.put(stored, self._unpacked(stored))
+        known = shared.get(stored)
+        return known if known is not None else shared.put(stored, self._unpacked(stored))
 
     def _extension(self, code: int, stored: bytes) -> Any:
         if code == EXT_PYDANTIC_V2:
-            shared = self.shared if self._shares else None
+            shared = self.shared.for_load() if self.shared is not None else None
             if shared is not None and (known := shared.get(stored)) is not None:
                 return known
             try:
@@ -112,9 +109,7 @@ class MessageSerializer(JsonPlusSerializer):
         ):
             return parts[2]  # what a step failed with: LangGraph keeps it for people to look at
         elif code == EXT_DELTA_SNAPSHOT:
-            return self._langgraphs(code, _EMPTY_LIST)._replace(
-                value=self._shared(stored) if self._shares else self._unpacked(stored)
-            )
+            return self._langgraphs(code, _EMPTY_LIST)._replace(value=self._shared(stored))
         return self._langgraphs(code, stored)
 
     def _langgraphs(self, code: int, stored: bytes) -> Any:

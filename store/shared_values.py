@@ -52,10 +52,9 @@ class SharedValues:
         self._kept: dict[bytes, tuple[Any, bytes]] = {}
         self._lock = threading.Lock()
 
-    @property
-    def active(self) -> bool:
-        """Return whether the present load shares values."""
-        return _shares.get()
+    def for_load(self) -> "SharedValues | None":
+        """Return these values if the present load shares them."""
+        return self if _shares.get() else None
 
     def get(self, stored: bytes) -> Any:
         """Return the value of these bytes, None if none is kept or if somebody changed it."""
