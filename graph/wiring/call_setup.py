@@ -6,16 +6,15 @@ schema or its budget has changed; a note then says what changed.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage
 
 from longtable.base.context import Context
-from longtable.base.errors import ConfigError, DatabaseError, UnknownModelError
+from longtable.base.errors import DatabaseError, UnknownModelError
 from longtable.graph.wiring.answerers import ToolOffer, model_name
-from longtable.memory.counting.model_limits import encoding_name, model_limit
+from longtable.memory.counting.model_limits import encoding_name, known_limit, model_limit
 from longtable.memory.counting.tokens import counter
 from longtable.memory.messages.rounds import described_in
 from longtable.memory.policy import CompactionPolicy
@@ -221,20 +220,15 @@ def _limit_of(model: BaseChatModel, context: Context, *, own: bool) -> int:
     settings is used only if no other limit is known. Raises `ConfigError` if no limit is known.
     """
     name = model_name(model)
-    if own:
-        with suppress(ConfigError):
-            return model_limit(name, profile=model.profile)
-    return model_limit(name, setting=context.model_limit, profile=model.profile)
+    limit = known_limit(name, model.profile) if own else None
+    return limit or model_limit(name, setting=context.model_limit, profile=model.profile)
 
 
 def _window(summarizer: BaseChatModel, limit: int) -> int:
     """Return the input limit of the summariser in tokens. If it is unknown, return the limit of the
     conversation's model.
     """
-    try:
-        return model_limit(model_name(summarizer), profile=summarizer.profile)
-    except ConfigError:
-        return limit
+    return known_limit(model_name(summarizer), summarizer.profile) or limit
 
 
 # -- the schema's part -----------------------------------------------------------------------------

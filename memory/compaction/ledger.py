@@ -265,6 +265,7 @@ def _shortened(
     ]
 
 
+@lru_cache(maxsize=16_384)
 def _bare(line: LedgerLine) -> LedgerLine:
     return replace(line, figures="")
 
