@@ -56,6 +56,12 @@ class Dialect:
     """A CTE may read itself without RECURSIVE, in each part of a union but its first."""
     aliases_in_items: bool = False
     """An item of a SELECT list may use the alias of an earlier one."""
+    later_aliases: bool = False
+    """A name may be the alias of any expression of the same SELECT, also of a later one or of one
+    within another expression.
+    """
+    dotted_columns: bool = False
+    """`n.a` may be one column whose name has a dot, such as a part of a Nested column."""
     using_first: bool = False
     """The columns of USING come first in `*`."""
     reads_in_name: bool = False
@@ -87,6 +93,8 @@ class Dialect:
     """
     refused_nodes: frozenset[str] = frozenset()
     """sqlglot's classes of nodes that it reads but does not write as they were."""
+    refused_arguments: frozenset[str] = frozenset()
+    """sqlglot's names of parts of a SELECT that are no node of their own, and may not be there."""
 
     # Growth and cost
     bounds_growth: bool = True
@@ -270,7 +278,47 @@ MYSQL = Dialect(
         "day": "DATE({})",
     },
 )
-DIALECTS: dict[str, Dialect] = {each.name: each for each in (SQLITE, DUCKDB, POSTGRES, MYSQL)}
+CLICKHOUSE = Dialect(
+    name="clickhouse",
+    title="ClickHouse",
+    engine="longtable.tools.engines.clickhouse.clickhouse:ClickhouseEngine",
+    extra="clickhouse",
+    relations_by_case=True,
+    aliases_in_items=True,
+    later_aliases=True,
+    reads_in_name=True,
+    dotted_columns=True,
+    text_compared_with_number=False,
+    text_type="String",
+    schema_calls=False,
+    refused_nodes=frozenset(
+        {"IntDiv", "TableSample", "Struct", "AtTimeZone", "Fetch", "IgnoreNulls", "RespectNulls"}
+    ),
+    refused_arguments=frozenset(
+        {"settings", "format", "into", "hint", "connect", "cluster", "sort", "distribute"}
+    ),
+    bounds_growth=False,
+    scan_limit="columnar_scan_rows",
+    whole_rows=2_000_000,
+    backslash_escapes=True,
+    row_fence="LIMIT 18446744073709551615",
+    function_names={
+        "TimestampTrunc": "dateTrunc",
+    },
+    sample="WHERE rand() % 10000 < {} * 100",
+    date_parts={
+        "year": "toYear({})",
+        "month_of_year": "toMonth({})",
+        "quarter": "toQuarter({})",
+        "hour": "toHour(CAST({} AS DateTime))",
+        "weekday": "toDayOfWeek({}) % 7",
+        "month": "formatDateTime({}, '%Y-%m')",
+        "day": "toDate({})",
+    },
+)
+DIALECTS: dict[str, Dialect] = {
+    each.name: each for each in (SQLITE, DUCKDB, POSTGRES, MYSQL, CLICKHOUSE)
+}
 RESULTS = DUCKDB
 """The dialect of queries over kept results."""
 DEFAULT_DIALECT = SQLITE.name
