@@ -91,6 +91,11 @@ class ClickhouseServer:
         self.run(f"CREATE DATABASE `{name}`")
         self.account(user, grants=[f"GRANT SHOW, SELECT ON {name}.* TO {user}"])
         self.script(script, database=name)
+        tables = self.run(
+            f"SELECT name FROM system.tables WHERE database = '{name}' AND engine = 'MergeTree'"
+        )
+        for [table] in tables:  # else each INSERT is a part, and rows come in any order of parts
+            self.run(f"OPTIMIZE TABLE `{name}`.`{table}` FINAL")
         return self.url(name, user=user)
 
     def script(self, script: str, *, database: str) -> None:

@@ -93,8 +93,22 @@ class Dialect:
     """
     refused_nodes: frozenset[str] = frozenset()
     """sqlglot's classes of nodes that it reads but does not write as they were."""
-    refused_arguments: frozenset[str] = frozenset()
-    """sqlglot's names of parts of a SELECT that are no node of their own, and may not be there."""
+    query_parts: frozenset[str] = frozenset()
+    """sqlglot's names of the parts that a query may have, empty for all. A part may be no node of
+    its own, such as SETTINGS.
+    """
+    join_kinds: frozenset[str] = frozenset()
+    """The kinds of joins that a query may have, empty for all. A join of another kind may join no
+    table.
+    """
+    scalar_ctes: bool = False
+    """`WITH expression AS name` names an expression, and not a query."""
+    bare_unions: bool = False
+    """The engine is told that UNION, INTERSECT and EXCEPT without a word drop duplicates, though
+    sqlglot takes them for errors.
+    """
+    ascii_names: bool = False
+    """A name with other letters than A to Z needs quotes."""
 
     # Growth and cost
     bounds_growth: bool = True
@@ -292,19 +306,23 @@ CLICKHOUSE = Dialect(
     text_type="String",
     schema_calls=False,
     refused_nodes=frozenset(
-        {"IntDiv", "TableSample", "Struct", "AtTimeZone", "Fetch", "IgnoreNulls", "RespectNulls"}
+        {"Aliases", "IntDiv", "TableSample", "AtTimeZone", "Values"}
     ),
-    refused_arguments=frozenset(
-        {"settings", "format", "into", "hint", "connect", "cluster", "sort", "distribute"}
+    query_parts=frozenset(
+        {"with_", "this", "expression", "expressions", "alias", "distinct", "from_", "joins"}
+        | {"where", "group", "having", "qualify", "windows", "order", "limit", "offset", "on"}
     ),
+    join_kinds=frozenset({"", "INNER", "OUTER", "CROSS", "SEMI", "ANTI", "ANY", "ALL", "ASOF"}),
+    lists_values=False,
+    scalar_ctes=True,
+    ascii_names=True,
     bounds_growth=False,
     scan_limit="columnar_scan_rows",
     whole_rows=2_000_000,
     backslash_escapes=True,
     row_fence="LIMIT 18446744073709551615",
-    function_names={
-        "TimestampTrunc": "dateTrunc",
-    },
+    function_names={"Explode": "arrayJoin"},
+    bare_unions=True,
     sample="WHERE rand() % 10000 < {} * 100",
     date_parts={
         "year": "toYear({})",

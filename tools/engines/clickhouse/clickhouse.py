@@ -59,6 +59,7 @@ _log = logging.getLogger(__name__)
 
 MEANING = {
     "join_use_nulls": "1",
+    "joined_subquery_requires_alias": "0",
     "union_default_mode": "DISTINCT",
     "intersect_default_mode": "DISTINCT",
     "except_default_mode": "DISTINCT",
@@ -181,6 +182,17 @@ def _functions() -> frozenset[str]:
     return frozenset(fold(name) for kind in lists.values() for name in kind.split())
 
 
+def _is_listed(name: str) -> bool:
+    """Return whether a function is in the list, also with what DISTINCT and FILTER append to its
+    name.
+    """
+    known = _functions() | CLICKHOUSE_SYNTAX
+    return name in known or any(
+        name.endswith(ending) and _is_listed(name.removesuffix(ending))
+        for ending in ("distinct", "if")
+    )
+
+
 class _Readable:
     """The names that a walled query may have, by the server's reading of it. `hidden` are tables of
     the database that it may not read.
@@ -203,7 +215,7 @@ class _Readable:
         """Raise `QueryRefusedError` for a name that may not be read or called."""
         if self._tables is None or not all(map(self._allows, tree.tables)):
             raise refusal("the tables of the catalogue")
-        unknown = tree.functions - _functions() - CLICKHOUSE_SYNTAX
+        unknown = {name for name in tree.functions if not _is_listed(name)}
         if unknown or tree.functions & self._own_functions or tree.has_settings:
             named = f", such as {min(unknown)!r}" if unknown else ""
             raise QueryRefusedError(
