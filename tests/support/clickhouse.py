@@ -139,7 +139,7 @@ def _without_references(sql: str) -> str:
     """
     if not sql.lstrip().upper().startswith("CREATE TABLE"):
         return sql
-    plain = _FOREIGN.sub("", sql)
+    plain = re.sub(r"\bNUMERIC\b(?! *\()", "Float64", _FOREIGN.sub("", sql))
     return re.sub(r"(?<!NOT NULL) PRIMARY KEY(?! *\()", " NOT NULL PRIMARY KEY", plain)
 
 

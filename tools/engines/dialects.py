@@ -323,6 +323,7 @@ CLICKHOUSE = Dialect(
     row_fence="LIMIT 18446744073709551615",
     function_names={"Explode": "arrayJoin"},
     bare_unions=True,
+    fold_function="lowerUTF8",
     sample="WHERE rand() % 10000 < {} * 100",
     date_parts={
         "year": "toYear({})",

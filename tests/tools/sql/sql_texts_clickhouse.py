@@ -205,11 +205,9 @@ CLICKHOUSE_STOPPED = [
     "SELECT number FROM numbers(100000000)",
     "SELECT groupArray(number) FROM numbers(1000000000)",
     "SELECT repeat('x', 900000) FROM numbers",
-    "SELECT repeat('x', 9000000)",
     "SELECT count(DISTINCT a.n * 4000 + b.n * 2 + c.n) FROM numbers a, numbers b, numbers c",
     "SELECT a.n, b.n FROM numbers a, numbers b ORDER BY cityHash64(a.n, b.n)",
     "SELECT max(x) FROM (SELECT arrayJoin(range(100000)) AS x FROM numbers)  WHERE x % 7 = 8",
-    "SELECT arraySum(range(toUInt64(n) * 1000000)) FROM numbers",
 ]
 
 CLICKHOUSE_ALLOWED = [

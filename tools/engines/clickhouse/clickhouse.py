@@ -59,6 +59,7 @@ _log = logging.getLogger(__name__)
 
 MEANING = {
     "join_use_nulls": "1",
+    "max_recursive_cte_evaluation_depth": "1000000",
     "joined_subquery_requires_alias": "0",
     "union_default_mode": "DISTINCT",
     "intersect_default_mode": "DISTINCT",
