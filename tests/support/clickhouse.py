@@ -37,6 +37,7 @@ ANSI = {
 """Settings under which ClickHouse reads the tests' CREATE TABLE as the other engines do."""
 
 _ENGINE = re.compile(r"\bENGINE\b", re.IGNORECASE)
+_INDEX = re.compile(r"CREATE INDEX (\w+) ON (\w+) *\((\w+)\)", re.IGNORECASE)
 _FOREIGN = re.compile(r"(,\s*FOREIGN KEY *\([^)]*\))?\s+REFERENCES\s+\S+?\s*\([^)]*\)", re.IGNORECASE)
 _numbers = itertools.count(1)
 
@@ -122,14 +123,19 @@ class ClickhouseServer:
 
     def restart(self) -> None:
         """Kill the server, cutting every connection, and start it again at the same port."""
+        self._end()
+        self._process, self.port = self._started(self.port)
+
+    def _end(self) -> None:
         self._process.kill()
         self._process.wait(timeout=SECONDS)
-        self._process, self.port = self._started(self.port)
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe is not None:
+                pipe.close()
 
     def stop(self) -> None:
         """End the server and delete its folder."""
-        self._process.kill()
-        self._process.wait(timeout=SECONDS)
+        self._end()
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
@@ -137,6 +143,9 @@ def _without_references(sql: str) -> str:
     """Return a CREATE TABLE without what ClickHouse has not: foreign keys, and keys that may be
     NULL.
     """
+    if found := _INDEX.match(sql.strip()):
+        name, table, column = found.groups()
+        return f"ALTER TABLE {table} ADD INDEX {name} {column} TYPE minmax GRANULARITY 1"
     if not sql.lstrip().upper().startswith("CREATE TABLE"):
         return sql
     plain = re.sub(r"\bNUMERIC\b(?! *\()", "Float64", _FOREIGN.sub("", sql))
@@ -155,7 +164,8 @@ def statements_of(script: str) -> list[str]:
             parts.append("")
         else:
             parts[-1] += text if text.isascii() or text[0] in "'\"`" else f'"{text}"'
-    return [part.strip() for part in parts if part.strip()]
+    plain = [part.strip() for part in parts]
+    return [part for part in plain if part and part.upper() not in ("BEGIN", "COMMIT")]
 
 
 @cache
