@@ -147,6 +147,10 @@ class Dialect:
     query around it on rows that the subquery's own condition leaves out. Without one, a policy for
     this dialect can have no row filters.
     """
+    correlated_aggregates: bool = True
+    """A subquery within the argument of an aggregate may read the query around it."""
+    set_order_is_last: bool = False
+    """ORDER BY and LIMIT after the last SELECT of a UNION hold for this SELECT alone."""
     sample: str = ""
     """The clause that samples a share of a table's rows, with {} for the percentage. "" if a table
     has none.
@@ -324,6 +328,8 @@ CLICKHOUSE = Dialect(
     function_names={"Explode": "arrayJoin"},
     bare_unions=True,
     fold_function="lowerUTF8",
+    correlated_aggregates=False,
+    set_order_is_last=True,
     sample="WHERE rand() % 10000 < {} * 100",
     date_parts={
         "year": "toYear({})",

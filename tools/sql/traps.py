@@ -12,6 +12,9 @@ from longtable.tools.sql.parsing import RefusedError, line_and_column
 _FRACTION = re.compile(r"[-+]?\d*\.\d*")
 
 
+_ORDERING = ("order", "limit", "offset")
+
+
 def check_trap(node: exp.Expr, rules: Dialect) -> None:
     """Raise `RefusedError` if the engine may read this node differently from what the tree says."""
     if type(node).__name__ in rules.refused_nodes:
@@ -50,6 +53,16 @@ def _check_parts(node: exp.Expr, rules: Dialect) -> None:
                 raise RefusedError(
                     "construct", f"{shown} is not allowed in a query", "leave it out", node=node
                 )
+    if rules.set_order_is_last and isinstance(node, exp.SetOperation):
+        last = node.expression
+        ordered = any(part.args.get(name) for part in (node, last) for name in _ORDERING)
+        if isinstance(last, exp.Select) and ordered:
+            raise RefusedError(
+                "construct",
+                "ORDER BY or LIMIT after the last SELECT of a union would hold for this SELECT alone",
+                "write SELECT * FROM (... UNION ALL ...) AS u ORDER BY ...",
+                node=node,
+            )
     if not rules.join_kinds or not isinstance(node, exp.Join):
         return
     kind = node.kind.upper()

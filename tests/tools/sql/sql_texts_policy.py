@@ -831,3 +831,14 @@ NOT_MYSQL = frozenset(
     }
 )
 """Texts that must run and that mean something else there: `||` is OR, and there is no FILTER."""
+
+NOT_CLICKHOUSE = frozenset(
+    {
+        "SELECT (SELECT s.email) AS e, s.name FROM staff s ORDER BY e",
+        "SELECT upper(email) AS e FROM staff UNION ALL SELECT 'D' ORDER BY 1",
+    }
+)
+"""Texts that mean something else there: ORDER BY takes no correlated subquery, and after a union it
+holds for the last SELECT.
+"""
+UNLIKE = {"mysql": NOT_MYSQL, "clickhouse": NOT_CLICKHOUSE}
