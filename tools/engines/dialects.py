@@ -62,6 +62,8 @@ class Dialect:
     """
     dotted_columns: bool = False
     """`n.a` may be one column whose name has a dot, such as a part of a Nested column."""
+    old_names_stay: bool = False
+    """A table that has an alias can still be named by its own name."""
     using_first: bool = False
     """The columns of USING come first in `*`."""
     reads_in_name: bool = False
@@ -304,6 +306,7 @@ CLICKHOUSE = Dialect(
     relations_by_case=True,
     aliases_in_items=True,
     later_aliases=True,
+    old_names_stay=True,
     reads_in_name=True,
     dotted_columns=True,
     text_compared_with_number=False,

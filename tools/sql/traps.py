@@ -29,6 +29,8 @@ def check_trap(node: exp.Expr, rules: Dialect) -> None:
         _check_in(node)
     if rules.scalar_ctes and isinstance(node, exp.CTE):
         _check_cte(node)
+    if rules.old_names_stay and isinstance(node, exp.Select):
+        _check_old_names(node)
     if rules.later_aliases and isinstance(node, exp.Select | exp.Alias):
         _check_aliases(node)
     if rules.whole_intervals and isinstance(node, exp.Interval | exp.DateAdd | exp.DateSub):
@@ -109,6 +111,41 @@ def _check_cte(node: exp.CTE) -> None:
             f"write WITH {node.alias} AS (SELECT ...), and read it in FROM",
             node=node,
         )
+
+
+def _check_old_names(select: exp.Select) -> None:
+    """Refuse a column that is named with a table's own name, if the table has another name in this
+    query: elsewhere the name would mean a table of the query around it. Raises `RefusedError`.
+    """
+    names = _source_names(select)
+    old = {own: alias for alias, own in names.items() if own != alias and own not in names}
+    if not old:
+        return
+    for column in select.find_all(exp.Column):
+        alias = old.get(fold(column.table)) if column.table else None
+        inner = column.find_ancestor(exp.Select)
+        while alias is not None and inner is not None and inner is not select:
+            if fold(column.table) in _source_names(inner):
+                alias = None
+            inner = inner.find_ancestor(exp.Select)
+        if alias is not None:
+            raise RefusedError(
+                "column",
+                f"{column.table!r} has the alias {alias!r} in this query",
+                "give every table an alias, and write it before the names of its columns",
+                node=column,
+            )
+
+
+def _source_names(select: exp.Select) -> dict[str, str]:
+    """Return the folded aliases of the tables in FROM, with their own folded names."""
+    sources = [select.args.get("from_"), *(select.args.get("joins") or ())]
+    tables = (source.this for source in sources if source is not None)
+    return {
+        fold(table.alias_or_name): fold(table.name)
+        for table in tables
+        if isinstance(table, exp.Table)
+    }
 
 
 def _check_aliases(node: exp.Select | exp.Alias) -> None:

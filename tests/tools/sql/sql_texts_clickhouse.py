@@ -112,6 +112,9 @@ CLICKHOUSE_REFUSED = [
     "SELECT x + 1 AS y, id AS x FROM people",
     "SELECT (SELECT z) AS y, name AS z FROM people",
     "SELECT id (a, b) FROM people",
+    "SELECT people.name FROM people p",
+    "SELECT name FROM people WHERE EXISTS (SELECT 1 FROM people q WHERE q.boss_id = people.id)",
+    "SELECT name FROM people p WHERE EXISTS (SELECT 1 FROM nested WHERE id = people.id)",
     "SELECT lines FROM nested",
     "SELECT n.lines FROM nested AS n",
     # what the server tells of itself, sleep, other sessions
@@ -297,6 +300,8 @@ CLICKHOUSE_ALLOWED = [
 ]
 
 NOT_CLICKHOUSE = {
+    "SELECT name FROM people WHERE NOT EXISTS (SELECT 1 FROM people q WHERE q.boss_id = people.id)": "there"
+    " people is q",
     "WITH vault AS (SELECT 1 AS x) SELECT x FROM vault": "the server's syntax tree does not tell a"
     " CTE from the hidden table of its name",
     "WITH vault AS (SELECT 1 AS x), later AS (SELECT x FROM VAULT) SELECT x FROM later": "case",

@@ -682,3 +682,9 @@ NOT_MYSQL = {
     ): "fails, for || is OR",
 }
 """Texts of "all" that mean something else there."""
+UNLIKE = {
+    "mysql": NOT_MYSQL,
+    "clickhouse": {
+        r"SELECT name FROM people WHERE name = 'x\'; DROP TABLE people; --'": "one text",
+    },
+}

@@ -59,7 +59,6 @@ _log = logging.getLogger(__name__)
 
 MEANING = {
     "join_use_nulls": "1",
-    "single_join_prefer_left_table": "0",
     "max_recursive_cte_evaluation_depth": "1000000",
     "joined_subquery_requires_alias": "0",
     "union_default_mode": "DISTINCT",

@@ -123,8 +123,8 @@ def scalar(database: Database, sql: str) -> object:
 def test_only_rows_that_meet_the_filter_are_counted(north: Database, sql: str) -> None:
     if "FILTER" in sql and north.dialect == "mysql":
         pytest.skip("MySQL has no FILTER")
-    if "max((" in sql and north.dialect == "clickhouse":
-        pytest.skip("ClickHouse has no correlated subquery in an aggregate")
+    if north.dialect == "clickhouse" and ("max((" in sql or "= orders.id" in sql):
+        pytest.skip("no correlated subquery in an aggregate, and `orders` would mean o there")
     assert scalar(north, sql) == VISIBLE
 
 
