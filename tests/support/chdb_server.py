@@ -1,11 +1,11 @@
 """ClickHouse's HTTP interface over chdb, the real engine in this process.
 
-A test starts it by `python chdb_server.py FOLDER PORT`, where port 0 means any free one, and reads the port
-from its first line. It listens
-on loopback and ends when its standard input does, that is with the process that started it.
+A test starts it by `python chdb_server.py FOLDER PORT`, where port 0 means any free one, and reads
+the port from its first line. It listens on loopback and ends when its standard input does, that is
+with the process that started it.
 
 What chdb does not have is made here: accounts, query ids, and the end of a query whose reader went
-away. chdb has one account, which may do anything, so what an account may not do is not tested by it.
+away. chdb has one account, which may do anything: what an account may not do is not tested by it.
 """
 
 import base64
@@ -16,11 +16,11 @@ import sys
 import threading
 from collections.abc import Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib import import_module
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
-import chdb  # type: ignore[import-untyped,unused-ignore]
-
+_chdb: Any = import_module("chdb")  # it has no types
 OPERATOR = "operator"
 """The account that makes databases. It has no password, and nothing is logged."""
 _NO_SETTINGS = frozenset(
@@ -55,11 +55,11 @@ class Server(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", port), Handler)
         self.folder = folder
         self.accounts: dict[str, dict[str, Any]] = {OPERATOR: {"password": "", "grants": []}}
-        self.engine = chdb.connect(folder)  # keeps the engine open between requests
+        self.engine = _chdb.connect(folder)  # keeps the engine open between requests
 
     def connect(self) -> Any:
         """Return a connection with settings of its own."""
-        return chdb.connect(self.folder)
+        return _chdb.connect(self.folder)
 
 
 def run(connection: Any, sql: str, form: str = "TabSeparated") -> bytes:

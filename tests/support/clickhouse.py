@@ -1,4 +1,4 @@
-"""ClickHouse for the tests: chdb behind its HTTP interface, in a process that ends with the session.
+"""ClickHouse for the tests: chdb behind its HTTP interface, in a process of its own.
 
 Skipped without chdb, unless LONGTABLE_NEED names clickhouse: then a missing part fails.
 """
@@ -38,7 +38,9 @@ ANSI = {
 
 _ENGINE = re.compile(r"\bENGINE\b", re.IGNORECASE)
 _INDEX = re.compile(r"CREATE INDEX (\w+) ON (\w+) *\((\w+)\)", re.IGNORECASE)
-_FOREIGN = re.compile(r"(,\s*FOREIGN KEY *\([^)]*\))?\s+REFERENCES\s+\S+?\s*\([^)]*\)", re.IGNORECASE)
+_FOREIGN = re.compile(
+    r"(,\s*FOREIGN KEY *\([^)]*\))?\s+REFERENCES\s+\S+?\s*\([^)]*\)", re.IGNORECASE
+)
 _numbers = itertools.count(1)
 
 

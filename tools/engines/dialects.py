@@ -312,9 +312,7 @@ CLICKHOUSE = Dialect(
     text_compared_with_number=False,
     text_type="String",
     schema_calls=False,
-    refused_nodes=frozenset(
-        {"Aliases", "IntDiv", "TableSample", "AtTimeZone", "Values"}
-    ),
+    refused_nodes=frozenset({"Aliases", "IntDiv", "TableSample", "AtTimeZone", "Values"}),
     query_parts=frozenset(
         {"with_", "this", "expression", "expressions", "alias", "distinct", "from_", "joins"}
         | {"where", "group", "having", "qualify", "windows", "order", "limit", "offset", "on"}

@@ -1,5 +1,5 @@
-"""SQL texts for ClickHouse, hostile and legal, over the schema in `databases.py`; policy: everything
-but `vault` can be read.
+"""SQL texts for ClickHouse, hostile and legal, over the schemas of the other engines' texts. The
+policy of the first lists: everything but `vault` can be read.
 """
 
 CLICKHOUSE_REFUSED = [

@@ -11,7 +11,6 @@ from tests.tools.sql.sql_texts_clickhouse import (
     CLICKHOUSE_SPELLED_OUT,
 )
 
-
 DENIED = {
     "all": [
         "SELECT salary FROM staff",

@@ -13,7 +13,6 @@ from tests.tools.sql.sql_texts_clickhouse import (
     CLICKHOUSE_SECOND_STOP,
 )
 
-
 REFUSE = {
     "all": [
         # writing in other words

@@ -253,7 +253,13 @@ def _refused_by_both(database: Database, sql: str) -> bool:
 
 
 GROWS = re.compile(rf"\b({'|'.join(sorted(GROWING_FUNCTIONS))})\(", re.IGNORECASE)
-ALONE = {"sqlite": (0.9, 0.8), "duckdb": (0.9, 0.75), "postgres": (0.85, 0.85), "mysql": (0.9, 0.5), "clickhouse": (0.9, 0.8)}
+ALONE = {
+    "sqlite": (0.9, 0.8),
+    "duckdb": (0.9, 0.75),
+    "postgres": (0.85, 0.85),
+    "mysql": (0.9, 0.5),
+    "clickhouse": (0.9, 0.8),
+}
 """Least share of hostile texts that each wall refuses by itself. What only a time limit can stop,
 the AST wall cannot.
 """

@@ -154,8 +154,8 @@ class ClickhouseEngine:
 
 
 def _check_account(connection: Connection) -> None:
-    """Raise `DatabaseUnavailableError` if longtable cannot set its limits for the account, and log a
-    warning if the account may do more than read.
+    """Raise `DatabaseUnavailableError` if longtable cannot set its limits for the account, and log
+    a warning if the account may do more than read.
     """
     readonly = connection.texts(READONLY, {})[0]
     if readonly != "0":
@@ -282,14 +282,16 @@ class ClickhouseSession:
         self._check(text, limits, stop)
         settings = {**FORMAT_SETTINGS, **self._settings(limits, stop), **_result_limits(limits)}
         most = WIRE_FACTOR * limits.bytes + WIRE_SPARE
-        with translated(limits=limits, sql=text, stopped=stop):
-            with self._link.connection.lines(text, settings, most=most) as lines:
-                reader = self._reader(lines)
-                rows: list[Row] = collect(
-                    lambda count: [reader.row(line) for line in islice(lines, count)],
-                    limits=limits,
-                    stop=stop,
-                )
+        with (
+            translated(limits=limits, sql=text, stopped=stop),
+            self._link.connection.lines(text, settings, most=most) as lines,
+        ):
+            reader = self._reader(lines)
+            rows: list[Row] = collect(
+                lambda count: [reader.row(line) for line in islice(lines, count)],
+                limits=limits,
+                stop=stop,
+            )
         return Fetched(reader.columns, reader.types, rows)
 
     def plan(
@@ -331,7 +333,10 @@ class ClickhouseSession:
         """Raise `QueryRefusedError` if the server reads a name in the text that is not allowed."""
         if self._readable is None:
             return
-        settings = {**self._settings(limits, stop), "max_execution_time": f"{max(1.0, stop.left):.3f}"}
+        settings = {
+            **self._settings(limits, stop),
+            "max_execution_time": f"{max(1.0, stop.left):.3f}",
+        }
         with translated(limits=limits, sql=text, stopped=stop):
             lines = self._link.connection.texts(f"EXPLAIN AST {text}", settings)
         self._readable.check(SyntaxTree(lines))

@@ -1,5 +1,5 @@
-"""Requests to a ClickHouse server over HTTP: read the URL, ask for TLS, send settings, and stop what
-runs.
+"""Requests to a ClickHouse server over HTTP: read the URL, ask for TLS, send settings, and stop
+what runs.
 """
 
 import logging
@@ -109,7 +109,9 @@ def _check_certificate(name: str, path: str | None, *, tls: bool) -> None:
 
 def _verify(text: str) -> bool:
     if text.lower() not in ("true", "false"):
-        raise ConfigError(f"verify in the ClickHouse URL must be true or false, found {text[:40]!r}")
+        raise ConfigError(
+            f"verify in the ClickHouse URL must be true or false, found {text[:40]!r}"
+        )
     return text.lower() == "true"
 
 

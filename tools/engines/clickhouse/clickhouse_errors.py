@@ -1,4 +1,4 @@
-"""Tell ClickHouse's errors as this package's errors, without what they quote of data or settings."""
+"""Tell ClickHouse's errors as this package's errors, without what they quote of the data."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -35,13 +35,15 @@ _PROBLEMS: dict[int, Problem] = {
     **dict.fromkeys((34, 35, 36, 42, 43, 44, 48, 50, 53, 70, 179, 184, 215, 386), "type"),
 }
 _AFTER = re.compile(
-    r"[:.]? (?:In scope|in scope|while executing|While executing|While processing|Maybe you meant"
-    r"|maybe you meant|Expected one of|You can|Stack trace)\b|: (?:In scope|While|while) |\. Maybe"
-    r" you meant"
+    r"[:.,]? (?:in scope|in query|while executing|while processing|maybe you meant|expected one of"
+    r"|you can|stack trace)\b|: while ",
+    re.IGNORECASE,
 )
-"""The start of what an error says beyond its reason: the text as it runs, with row filters and their
-values, and names that are like the unknown one, which may be hidden.
+"""The start of what an error says beyond its reason: the text as it runs, with row filters and
+their values, and names that are like the unknown one, which may be hidden.
 """
+_REST = re.compile(r"(failed at position \d+) .*$", re.DOTALL)
+"""What follows the place of a syntax error: the rest of the text."""
 _HEAD = re.compile(r"^.*?Code: (?P<code>\d+)\. (?:DB::)+\w*Exception: ", re.DOTALL)
 _TAIL = re.compile(r"\s*\([A-Z][A-Z0-9_]+\)\s*(?:\(version .*)?$", re.DOTALL)
 _POSITION = re.compile(r"failed at position (?P<at>\d+)")
@@ -80,7 +82,7 @@ def reason_of(text: str) -> str:
     plain = _TAIL.sub("", _HEAD.sub("", text))
     if found := _AFTER.search(plain):
         plain = plain[: found.start()]
-    return plain.strip().rstrip(".:")
+    return _REST.sub(r"\1", plain).strip().rstrip(".:")
 
 
 def _translate(

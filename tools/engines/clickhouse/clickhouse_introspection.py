@@ -23,7 +23,7 @@ WHERE database = currentDatabase() AND NOT is_temporary AND NOT startsWith(name,
 COLUMNS = """
 SELECT table, name, type, comment, default_kind, default_expression
 FROM system.columns WHERE database = currentDatabase() AND default_kind <> 'EPHEMERAL'
-ORDER BY table, position
+ORDER BY table, default_kind = 'ALIAS', position
 """
 FUNCTIONS = "SELECT name FROM system.functions WHERE origin <> 'System'"
 FACTS = "SELECT currentDatabase()"
@@ -57,7 +57,12 @@ def reflect(ask: Ask) -> Reflected:
     for row in ask(TABLES):
         name, engine, comment, rows, query, engine_text = map(_text, row[:6])
         is_view = engine in _VIEWS
-        if not row[6] or engine in _READERS or "\\" in name or (name not in columns and not is_view):
+        if (
+            not row[6]
+            or engine in _READERS
+            or "\\" in name
+            or (name not in columns and not is_view)
+        ):
             continue
         found = Table(
             name=name,

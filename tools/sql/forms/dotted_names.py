@@ -1,5 +1,7 @@
-"""Give each column one name in a tree: `n.a` may be the column `a` of the source `n`, the field `a` of
-the column `n`, or a column whose own name is `n.a`.
+"""Give each column one name in a tree.
+
+`n.a` may be the column `a` of the source `n`, the field `a` of the column `n`, or a column whose
+own name is `n.a`.
 """
 
 from sqlglot import exp
