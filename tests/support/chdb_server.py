@@ -17,7 +17,7 @@ import threading
 from collections.abc import Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib import import_module
-from typing import Any
+from typing import Any, cast
 from urllib.parse import parse_qsl, urlsplit
 
 _chdb: Any = import_module("chdb")  # it has no types
@@ -81,7 +81,11 @@ class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
     wbufsize = -1
-    server: Server
+
+    @property
+    def place(self) -> Server:
+        """Return the server."""
+        return cast(Server, self.server)
 
     def log_message(self, format: str, *args: Any) -> None:
         """Write nothing."""
@@ -110,12 +114,12 @@ class Handler(BaseHTTPRequestHandler):
         plain = sql.strip()
         if name == OPERATOR and plain.startswith("ACCOUNT "):
             account = json.loads(plain.removeprefix("ACCOUNT "))
-            self.server.accounts[account["name"]] = account
+            self.place.accounts[account["name"]] = account
             return b""
-        account = self.server.accounts[name]
+        account = self.place.accounts[name]
         if plain.startswith("SHOW GRANTS") and account["grants"]:
             return self._grants(account["grants"])
-        connection = self.server.connect()
+        connection = self.place.connect()
         try:
             self._set(connection, {**account.get("settings", {}), **parameters}, account)
             return self._watched(connection, self._as_chdb_has_it(sql), parameters)
@@ -124,13 +128,13 @@ class Handler(BaseHTTPRequestHandler):
 
     def _grants(self, lines: list[str]) -> bytes:
         union = " UNION ALL ".join(f"SELECT {quoted(line)} AS GRANTS" for line in lines)
-        return run(self.server.engine, union, self._format({}))
+        return run(self.place.engine, union, self._format({}))
 
     def _account(self, parameters: Mapping[str, str]) -> str:
         scheme, _, login = self.headers.get("Authorization", "").partition(" ")
         text = base64.b64decode(login).decode() if scheme == "Basic" else ""
         name, _, password = text.partition(":")
-        account = self.server.accounts.get(name or parameters.get("user", ""))
+        account = self.place.accounts.get(name or parameters.get("user", ""))
         if account is None or account.get("password", "") != password:
             raise EngineError(
                 f"Code: {_BAD_LOGIN}. DB::Exception: {name}: Authentication failed: password is"
@@ -188,7 +192,7 @@ class Handler(BaseHTTPRequestHandler):
             ready, _, _ = select.select([self.connection], [], [], 0)
             if ready and not self.connection.recv(1, socket.MSG_PEEK):
                 with_comment = f"Settings['log_comment'] = {quoted(query_id)}"
-                run(self.server.connect(), f"KILL QUERY WHERE {with_comment} ASYNC")
+                run(self.place.connect(), f"KILL QUERY WHERE {with_comment} ASYNC")
                 return
 
     def _send(self, status: int, body: bytes, headers: Mapping[str, str]) -> None:

@@ -24,7 +24,7 @@ from sqlglot.dialects.dialect import Dialect as SqlglotDialect
 
 NEEDED = "clickhouse" in os.environ.get("LONGTABLE_NEED", "").split(",")
 INSTALLED = bool(find_spec("chdb") and find_spec("clickhouse_connect"))
-REASON = 'needs chdb (pip install "longtable[clickhouse-test]")'
+REASON = "needs chdb: the extra clickhouse-test"
 OPERATOR = "operator"
 SECONDS = 60
 ANSI = {
