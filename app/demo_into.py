@@ -253,9 +253,11 @@ class _ClickhouseWriter(_Writer):
 
     def insert(self, table: DemoTable, rows: Rows) -> None:
         """Insert rows as one text, which needs no converting of columns."""
-        texts = [", ".join(literal_of(cell, self.rules) for cell in row) for row in rows]
-        values = ", ".join(f"({text})" for text in texts)
+        values = ", ".join(f"({self._row(row)})" for row in rows)
         self.connection.command(f"INSERT INTO {self.rules.quoted(table.name)} VALUES {values}")
+
+    def _row(self, row: Sequence[object]) -> str:
+        return ", ".join(literal_of(cell, self.rules) for cell in row)
 
     def commit(self) -> None:
         """Do nothing: each statement is kept at once."""

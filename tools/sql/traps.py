@@ -57,8 +57,7 @@ def _check_parts(node: exp.Expr, rules: Dialect) -> None:
                 )
     if rules.set_order_is_last and isinstance(node, exp.SetOperation):
         last = node.expression
-        ordered = any(part.args.get(name) for part in (node, last) for name in _ORDERING)
-        if isinstance(last, exp.Select) and ordered:
+        if isinstance(last, exp.Select) and (_is_ordered(node) or _is_ordered(last)):
             raise RefusedError(
                 "construct",
                 "ORDER BY or LIMIT after the last SELECT of a union would hold for this SELECT alone",
@@ -82,6 +81,10 @@ def _check_parts(node: exp.Expr, rules: Dialect) -> None:
             "write JOIN ... ON",
             node=node,
         )
+
+
+def _is_ordered(query: exp.Expr) -> bool:
+    return any(query.args.get(name) for name in _ORDERING)
 
 
 def _check_in(node: exp.In) -> None:

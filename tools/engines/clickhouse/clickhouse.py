@@ -180,7 +180,8 @@ def _functions() -> frozenset[str]:
     """
     text = (Path(base.__file__).parent / "functions.toml").read_text(encoding="utf-8")
     lists = tomllib.loads(text)[ClickhouseEngine.dialect]
-    return frozenset(fold(name) for kind in lists.values() for name in kind.split())
+    names = " ".join(lists.values()).split()
+    return frozenset(map(fold, names))
 
 
 def _is_listed(name: str) -> bool:

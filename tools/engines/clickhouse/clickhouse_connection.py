@@ -80,6 +80,7 @@ def read_address(server: str) -> Address:
         )
     for name in ("ca", "cert", "key"):
         _check_certificate(name, given.get(name), tls=tls)
+    certificates = {name: given.get(name) for name in ("ca", "cert", "key")}
     return Address(
         host=parts.hostname or "127.0.0.1",
         port=port,
@@ -88,10 +89,8 @@ def read_address(server: str) -> Address:
         database=database,
         tls=tls,
         verify=_verify(given.get("verify", "true")),
-        ca=given.get("ca"),
-        cert=given.get("cert"),
-        key=given.get("key"),
         max_rows_to_read=_rows(given.get("max_rows_to_read")),
+        **certificates,
     )
 
 
@@ -211,6 +210,16 @@ def _lines(stream: Any, most: int | None) -> Iterator[bytes]:
         yield rest
 
 
+CLIENT: Mapping[str, Any] = {
+    "compress": False,
+    "query_retries": 0,
+    "connect_timeout": CONNECT_SECONDS,
+    "client_name": "longtable",
+    "autogenerate_session_id": False,  # a session would let one query at a time through
+    "dedicated_pool": True,
+}
+
+
 class ClickhouseDriver:
     """What the pool asks of clickhouse-connect."""
 
@@ -229,22 +238,18 @@ class ClickhouseDriver:
                 "client_cert": address.cert,
                 "client_cert_key": address.key,
             }
+        place: dict[str, Any] = {
+            "interface": "https" if address.tls else "http",
+            "host": address.host,
+            "port": address.port,
+            "username": address.user,
+            "password": address.password,
+            "database": address.database,
+        }
+        seconds = max(1, round(self._seconds + SPARE_SECONDS))
         try:
             raw = clickhouse_connect.get_client(
-                interface="https" if address.tls else "http",
-                host=address.host,
-                port=address.port,
-                username=address.user,
-                password=address.password,
-                database=address.database,
-                compress=False,
-                query_retries=0,
-                connect_timeout=CONNECT_SECONDS,
-                send_receive_timeout=max(1, round(self._seconds + SPARE_SECONDS)),
-                client_name="longtable",
-                autogenerate_session_id=False,
-                dedicated_pool=True,
-                **tls,
+                **place, **tls, **CLIENT, send_receive_timeout=seconds
             )
         except (ClickHouseError, HTTPError, OSError, ValueError) as error:
             raise unreachable(error, address) from error
