@@ -23,47 +23,81 @@ def with_plain_names(tree: exp.Expr, catalog: Catalog, rules: Dialect) -> None:
                 node.set("quoted", True)
     if not rules.dotted_columns:
         return
-    dotted: dict[str, set[str]] = {}
-    plain: set[str] = set()
-    for _, column in each_column(catalog.tables):
-        group, dot, part = fold(column.name).partition(".")
-        if dot:
-            dotted.setdefault(group, set()).add(part)
-        else:
-            plain.add(group)
-    if not dotted:
-        return
-    sources = {fold(node.alias_or_name) for node in nodes if isinstance(node, exp.Table)}
-    sources |= {fold(node.alias) for node in nodes if isinstance(node, exp.Subquery | exp.CTE)}
+    names = _Names(catalog, nodes)
     for node in nodes:
+        if isinstance(node, exp.Join):
+            for identifier in node.args.get("using") or ():
+                names.check(identifier)
         if isinstance(node, exp.Column) and isinstance(node.this, exp.Identifier):
-            _join_parts(node, dotted, plain, sources)
+            names.join(node)
 
 
-def _join_parts(
-    column: exp.Column, dotted: dict[str, set[str]], plain: set[str], sources: set[str]
-) -> None:
-    parts = column.parts
-    names = [fold(part.name) for part in parts]
-    if len(parts) > 1 and names[-1] in dotted.get(names[-2], ()):
-        if names[-2] in sources:
+class _Names:
+    """The columns of a catalogue whose names have a dot, and the sources of a tree."""
+
+    def __init__(self, catalog: Catalog, nodes: list[exp.Expr]) -> None:
+        self._parts: dict[str, set[str]] = {}
+        self._plain: set[str] = set()
+        for _, column in each_column(catalog.tables):
+            group, dot, part = fold(column.name).partition(".")
+            if dot:
+                self._parts.setdefault(group, set()).add(part)
+            else:
+                self._plain.add(group)
+        self._sources = {fold(node.alias_or_name) for node in nodes if isinstance(node, exp.Table)}
+        self._sources |= {
+            fold(node.alias) for node in nodes if isinstance(node, exp.Subquery | exp.CTE)
+        }
+
+    def join(self, column: exp.Column) -> None:
+        """Give a column with a dot in its name one part for it. Raises `RefusedError` for a name
+        that can be read in two ways.
+        """
+        parts = column.parts
+        names = [fold(part.name) for part in parts]
+        for part in parts:
+            self.check(part)
+        for place in range(len(names) - 1):
+            if names[place + 1] in self._parts.get(names[place], ()):
+                self._join(column, place)
+                return
+        if names[-1] in self._parts and names[-1] not in self._plain:
+            first = min(self._parts[names[-1]])
             raise RefusedError(
                 "column",
-                f"{names[-2]}.{names[-1]} can be a column of {names[-2]!r} or a part of the column"
-                f" {names[-2]!r}",
+                f"{names[-1]!r} is made of several columns",
+                f"name each, such as {names[-1]}.{first}",
+                node=column,
+            )
+
+    def check(self, name: exp.Expr) -> None:
+        """Refuse a name with a dot that is no column's, because the engine may read it as a part of
+        a column. Raises `RefusedError`.
+        """
+        group, dot, part = fold(name.name).partition(".")
+        if dot and part not in self._parts.get(group, ()):
+            raise RefusedError(
+                "column",
+                f"{name.name!r} in quotes can be a column or a part of one",
+                "write a part of a column without quotes, as in column.part",
+                node=name,
+            )
+
+    def _join(self, column: exp.Column, place: int) -> None:
+        parts = column.parts
+        group = parts[place].name
+        joined = f"{group}.{parts[place + 1].name}"
+        if fold(group) in self._sources:
+            raise RefusedError(
+                "column",
+                f"{joined} can be a column of {group!r} or a part of the column {group!r}",
                 "give the table another alias, and write it before the name",
                 node=column,
             )
-        joined = f"{parts[-2].name}.{parts[-1].name}"
-        outer = [part.copy() for part in parts[:-2]]
-        column.set("this", exp.to_identifier(joined, quoted=True))
-        for place, key in enumerate(("table", "db", "catalog")):
-            column.set(key, outer[-1 - place] if place < len(outer) else None)
-    elif names[-1] in dotted and names[-1] not in plain:
-        first = sorted(dotted[names[-1]])[0]
-        raise RefusedError(
-            "column",
-            f"{names[-1]!r} is made of several columns",
-            f"name each, such as {names[-1]}.{first}",
-            node=column,
-        )
+        name = exp.to_identifier(joined, quoted=True)
+        kept = [*parts[:place], name, *parts[place + 2 :]]
+        kept.reverse()
+        for key, part in zip(("this", "table", "db", "catalog"), kept, strict=False):
+            column.set(key, part.copy())
+        for key in ("this", "table", "db", "catalog")[len(kept) :]:
+            column.set(key, None)

@@ -520,6 +520,15 @@ USES = [
     "SELECT arrayMap(x -> x, marks.secret) FROM staff",
     "SELECT tupleElement(marks, 'secret') FROM staff",
     "SELECT marks.1 FROM staff",
+    "SELECT marks.secret.size0 + 5470 FROM staff",
+    "SELECT marks.secret.size0 + 5470 AS n FROM staff",
+    "SELECT s.marks.secret.size0 FROM staff s WHERE s.marks.secret.size0 = 1",
+    "SELECT `marks.secret.size0` + 5470 FROM staff",
+    "SELECT `home.street` FROM staff",
+    "SELECT s.`home.street` FROM staff s",
+    "SELECT `home.2` FROM staff",
+    "SELECT `s.home.street` FROM staff s",
+    "SELECT `staff.home.street` FROM staff",
     "SELECT arrayJoin(marks) FROM staff",
     "SELECT COLUMNS('secret') FROM staff",
     "SELECT home FROM staff",
@@ -542,6 +551,7 @@ def test_parts_of_a_nested_column_and_of_a_tuple_can_be_closed(kind: str) -> Non
             except DatabaseError as error:
                 told = str(error)
             assert "canary" not in told, sql
+        assert "5471" not in told, sql
         assert database.run("SELECT id, marks.kind FROM staff").rows == [(1, ["a"])]
 
 
