@@ -1,8 +1,8 @@
 """ClickHouse's HTTP interface over chdb, the real engine in this process.
 
-A test starts it by `python chdb_server.py FOLDER PORT`, where port 0 means any free one, and reads
-the port from its first line. It listens on loopback and ends when its standard input does, that is
-with the process that started it.
+A test starts it by `python chdb_server.py FOLDER PORT [CERTIFICATE]`, where port 0 means any free
+one, and reads the port from its first line. With a certificate it speaks TLS. It listens on
+loopback and ends when its standard input does, that is with the process that started it.
 
 What chdb does not have is made here: accounts, query ids, and the end of a query whose reader went
 away. chdb has one account, which may do anything: what an account may not do is not tested by it.
@@ -12,6 +12,7 @@ import base64
 import json
 import select
 import socket
+import ssl
 import sys
 import threading
 from collections.abc import Mapping
@@ -51,8 +52,12 @@ class Server(ThreadingHTTPServer):
 
     daemon_threads = True
 
-    def __init__(self, folder: str, port: int) -> None:
+    def __init__(self, folder: str, port: int, certificate: str = "") -> None:
         super().__init__(("127.0.0.1", port), Handler)
+        if certificate:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(certificate)
+            self.socket = context.wrap_socket(self.socket, server_side=True)
         self.folder = folder
         self.accounts: dict[str, dict[str, Any]] = {OPERATOR: {"password": "", "grants": []}}
         self.engine = _chdb.connect(folder)  # keeps the engine open between requests
@@ -210,7 +215,7 @@ class Handler(BaseHTTPRequestHandler):
 
 def main() -> None:
     """Serve until standard input ends."""
-    server = Server(sys.argv[1], int(sys.argv[2]))
+    server = Server(sys.argv[1], int(sys.argv[2]), *sys.argv[3:])
     threading.Thread(target=server.serve_forever, daemon=True).start()
     print(server.server_address[1], flush=True)
     sys.stdin.read()

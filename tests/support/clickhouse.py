@@ -51,7 +51,8 @@ class ClickhouseError(Exception):
 class ClickhouseServer:
     """The server; `create` makes a database and returns its URL for an account that may read."""
 
-    def __init__(self) -> None:
+    def __init__(self, certificate: str = "") -> None:
+        self._certificate = certificate
         if not INSTALLED:
             assert not NEEDED, "LONGTABLE_NEED names clickhouse, and chdb is not installed"
             pytest.skip(REASON)
@@ -61,7 +62,10 @@ class ClickhouseServer:
     def _started(self, port: int) -> "tuple[subprocess.Popen[str], int]":
         script = Path(__file__).with_name("chdb_server.py")
         process = subprocess.Popen(
-            [sys.executable, str(script), str(self.folder / "data"), str(port)],
+            [
+                *(sys.executable, str(script), str(self.folder / "data"), str(port)),
+                *([self._certificate] if self._certificate else []),
+            ],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -71,12 +75,18 @@ class ClickhouseServer:
         assert line.strip().isdigit(), "the server over chdb did not start"
         return process, int(line)
 
+    @property
+    def scheme(self) -> str:
+        """Return how the server is asked."""
+        return "https" if self._certificate else "http"
+
     def url(
         self, database: str, *, user: str = "reader", password: str = "", more: str = ""
     ) -> str:
         """Return the URL of a database for an account."""
         login = user + (f":{quote(password, safe='')}" if password else "")
-        return f"clickhouse://{login}@127.0.0.1:{self.port}/{quote(database)}{more}"
+        scheme = "clickhouses" if self._certificate else "clickhouse"
+        return f"{scheme}://{login}@127.0.0.1:{self.port}/{quote(database)}{more}"
 
     def account(self, name: str, **more: Any) -> None:
         """Make an account. `password`, `grants` (lines of SHOW GRANTS), `readonly` and `settings`
@@ -111,9 +121,10 @@ class ClickhouseServer:
         CREATE TABLE that names no engine is read as the other engines read it.
         """
         settings = {} if _ENGINE.search(sql) or sql.startswith("ACCOUNT ") else ANSI
-        answer = urllib3.request(
+        manager = urllib3.PoolManager(ca_certs=self._certificate or None)
+        answer = manager.request(
             "POST",
-            f"http://127.0.0.1:{self.port}/?{urlencode({**settings, 'database': database})}",
+            f"{self.scheme}://127.0.0.1:{self.port}/?{urlencode({**settings, 'database': database})}",
             body=(sql if _ENGINE.search(sql) else _without_references(sql)).encode(),
             headers=urllib3.make_headers(basic_auth=f"{OPERATOR}:"),
             timeout=SECONDS,

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from clickhouse_connect.driver.exceptions import ClickHouseError
+from clickhouse_connect.driver.exceptions import ClickHouseError, ProgrammingError
 from urllib3.exceptions import HTTPError
 
 from longtable.base.errors import (
@@ -52,6 +52,8 @@ _UNKNOWN = re.compile(
     r" columns:|Table|identifier) [`'](?P<word>[^`']+)"
 )
 _QUOTED = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"", re.DOTALL)
+_FIXED = " is readonly"
+"""What the driver says of a setting that a constraint of the account's profile fixes."""
 _TEMPORARY = "temporary files"
 _MAX_ROWS = "max rows"
 
@@ -109,6 +111,11 @@ def _translate(
         )
     if code in REFUSED:
         return refusal("what the catalogue shows")
+    if isinstance(error, ProgrammingError) and _FIXED in text:
+        return DatabaseUnavailableError(
+            f"the account's profile does not let longtable set its limits ({text[:200]}): take the"
+            " constraint on this setting from the account"
+        )
     if code in GONE or not code:
         return _gone(reason_of(text))
     reason = reason_of(text)

@@ -38,9 +38,11 @@ from tests.tools.databases import engine_of, open_at
 if not (clickhouse.INSTALLED or clickhouse.NEEDED):
     pytest.skip(clickhouse.REASON, allow_module_level=True)
 
+from clickhouse_connect.driver.exceptions import ProgrammingError
+
 from longtable.tools.engines.clickhouse.clickhouse import ClickhouseSession
 from longtable.tools.engines.clickhouse.clickhouse_connection import OLDEST, read_address
-from longtable.tools.engines.clickhouse.clickhouse_errors import reason_of
+from longtable.tools.engines.clickhouse.clickhouse_errors import reason_of, translated
 from longtable.tools.engines.clickhouse.clickhouse_introspection import (
     SyntaxTree,
     rights_beyond_reading,
@@ -158,6 +160,34 @@ def test_a_wrong_password_a_missing_database_and_a_missing_server_are_told(place
     with Database.open(server.url(name, user="guarded", password="hidden word")) as database:
         assert database.run("SELECT 1").rows == [(1,)]
         assert "hidden" not in database.url + repr(database)
+
+
+@pytest.mark.filterwarnings("ignore::urllib3.exceptions.InsecureRequestWarning")
+def test_a_connection_is_encrypted_and_its_certificate_is_checked(tmp_path: Path) -> None:
+    for name in ("server", "other"):
+        command = (
+            *("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"),
+            *("-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1"),
+            *("-keyout", str(tmp_path / "key.pem"), "-out", str(tmp_path / f"{name}.crt")),
+        )
+        subprocess.run(command, check=True, capture_output=True, timeout=60)
+        whole = (tmp_path / "key.pem").read_text() + (tmp_path / f"{name}.crt").read_text()
+        (tmp_path / f"{name}.pem").write_text(whole)
+    server = ClickhouseServer(str(tmp_path / "server.pem"))
+    try:
+        place = server.create("CREATE TABLE t (x Int32) ENGINE = MergeTree ORDER BY x")
+        for more in (f"?ca={tmp_path / 'server.crt'}", "?verify=false"):
+            with Database.open(place + more) as database:
+                assert database.run("SELECT count() FROM t").rows == [(0,)]
+                cancel = Cancel()
+                threading.Timer(0.3, cancel.cancel).start()
+                with pytest.raises(QueryCancelledError):
+                    database.run(SLOW, cancel=cancel)
+        for more in ("", f"?ca={tmp_path / 'other.crt'}"):
+            with pytest.raises(DatabaseUnavailableError, match="cannot be reached"):
+                Database.open(place + more)
+    finally:
+        server.stop()
 
 
 @pytest.mark.parametrize("readonly", [1, 2])
@@ -301,6 +331,14 @@ def test_names_in_a_syntax_tree_cannot_be_written_by_an_alias() -> None:
     assert tree.functions == {"in", "toint32"}
     # A line break in an alias can only add names, never take one away.
     assert SyntaxTree(lines).tables >= {"shop.people"}
+
+
+def test_a_setting_that_the_account_s_profile_fixes_is_told() -> None:
+    with (
+        pytest.raises(DatabaseUnavailableError, match="take the constraint on this setting"),
+        translated(limits=QueryLimits()),
+    ):
+        raise ProgrammingError("Setting max_memory_usage is readonly")
 
 
 def test_an_error_tells_no_hidden_name_and_no_text_that_ran(database: Database) -> None:
@@ -496,7 +534,7 @@ def test_a_table_that_reads_a_hidden_one_is_hidden_too() -> None:
         assert "canary" not in told
 
 
-def test_states_of_an_aggregate_are_no_values(tmp_path: Path) -> None:
+def test_states_of_an_aggregate_are_no_values() -> None:
     place = clickhouse_server().create(ODD)
     with Database.open(place) as database:
         with pytest.raises(QueryFailedError, match="finalizeAggregation"):
@@ -592,6 +630,18 @@ def test_the_cost_is_told_before_the_query_runs(database: Database) -> None:
     ]
     assert kinds(database, "SELECT count(*) FROM numbers a JOIN people b ON a.n = b.id") == ["scan"]
     assert kinds(database, "SELECT n FROM numbers LIMIT 5") == []
+
+
+def test_a_large_table_is_not_costly_by_its_size_alone() -> None:
+    script = """
+    CREATE TABLE big (n Int32) ENGINE = MergeTree ORDER BY n;
+    INSERT INTO big SELECT number FROM numbers(25000000);
+    """
+    with Database.open(clickhouse_server().create(script)) as large:
+        plan = large.check_sql("SELECT sum(n * n) FROM big")
+        assert [(scan.table, scan.rows) for scan in plan.scans] == [("big", 25_000_000)]
+        pruned = large.check_sql("SELECT sum(n * n) FROM big WHERE n < 10").scans
+        assert sum(scan.rows for scan in pruned) < 20_000
 
 
 def test_a_subquery_that_the_plan_would_run_makes_a_query_costly(database: Database) -> None:
