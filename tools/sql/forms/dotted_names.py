@@ -79,7 +79,8 @@ class _Names:
             raise RefusedError(
                 "column",
                 f"{name.name!r} in quotes can be a column or a part of one",
-                "write a part of a column without quotes, as in column.part",
+                "write a part of a column without quotes, as in column.part, and a text in single"
+                " quotes",
                 node=name,
             )
 
