@@ -283,6 +283,8 @@ def test_each_request_is_read_only_with_limits_of_its_own(database: Database) ->
     row = fetched(database, f"SELECT {items}").rows[0]
     limits = database.limits
     assert row[:4] == ("1", str(limits.memory_bytes), str(limits.rows), "true")
+    [[seconds]] = fetched(database, "SELECT toString(getSetting('max_execution_time'))").rows
+    assert 0 < float(str(seconds)) <= WAIT_SECONDS
 
 
 @pytest.mark.parametrize(
@@ -403,6 +405,12 @@ def test_an_alias_that_would_be_read_in_two_ways_is_refused(database: Database) 
         ("SELECT id FROM people ARRAY JOIN [1] AS x", "arrayJoin"),
         ("SELECT people.id FROM people p", "has the alias 'p'"),
         ("SELECT 1 UNION ALL SELECT 2 ORDER BY 1", "for this SELECT alone"),
+        ("SELECT 1 SETTINGS max_threads = 1", "SETTINGS is not allowed"),
+        ("SELECT 1 UNION ALL SELECT 2 SETTINGS max_threads = 1", "SETTINGS is not allowed"),
+        ("SELECT 1 FORMAT JSON", "FORMAT is not allowed"),
+        ("SELECT id FROM people PREWHERE id = 1", "PREWHERE is not allowed"),
+        ("SELECT id FROM people SAMPLE 0.1 PREWHERE id = 1", "is not allowed"),
+        ("SELECT id FROM people PASTE JOIN people AS q", "PASTE JOIN"),
     ):
         with pytest.raises(QueryRefusedError, match=said):
             database.run(sql)
