@@ -602,7 +602,7 @@ def test_parts_of_a_nested_column_and_of_a_tuple_can_be_closed(kind: str) -> Non
             except DatabaseError as error:
                 told = str(error)
             assert "canary" not in told, sql
-        assert "5471" not in told, sql
+            assert "5471" not in told, sql
         assert database.run("SELECT id, marks.kind FROM staff").rows == [(1, ["a"])]
 
 
