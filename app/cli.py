@@ -2,13 +2,20 @@
 program without a traceback even while it is loading.
 """
 
+import gc
 import os
 import sys
 import threading
 
+COLLECT_AFTER = 200_000
+"""Allocations between two collections of garbage, in place of Python's 700. Imports allocate much
+and leave no garbage: collecting took a fifth of the start.
+"""
+
 
 def main() -> None:
     """Run the command line."""
+    gc.set_threshold(COLLECT_AFTER)
     try:
         _run()
     except KeyboardInterrupt:
@@ -55,6 +62,7 @@ def _run() -> None:
         # interpreter ends.
         sys.stderr.flush()
         os._exit(code if isinstance(code, int) else bool(code))
+    gc.freeze()  # else Python looks for garbage in all modules as it ends: 0.3 s after a chat
     sys.exit(code)
 
 

@@ -20,6 +20,7 @@ from longtable.app.settings.run_settings import (
     archive_folder,
     cache_folder,
     check_apart,
+    database_url,
     key_for,
     load_settings,
     new_thread_id,
@@ -278,13 +279,6 @@ def server_archive() -> "ArchiveFiles | None":
 
     folder = running_settings().store.archive
     return ArchiveFiles(folder, key=key_for("LONGTABLE_STORE_KEY")) if folder else None
-
-
-def database_url(settings: Settings) -> str:
-    """Return the URL of the database to query. If none is set, this is the URL of the demo
-    database, which may not be built yet.
-    """
-    return settings.database.url or f"duckdb:///{demo_path(cache_folder())}"
 
 
 def open_database(settings: Settings) -> "Database":

@@ -22,6 +22,11 @@ SPENDING: Namespace = ("longtable", "spending")
 """One item for each thread whose usage was reported: what its calls took, and of which state of the
 thread. It is computed anew if it is missing.
 """
+SEARCH: Namespace = ("longtable", "search")
+SEARCH_TERMS: Namespace = ("longtable", "search_terms")
+"""The index of the words of all threads. `SEARCH` has one item for each segment, `SEARCH_TERMS` the
+shards of its terms. It is computed anew where it is missing.
+"""
 TURNS: Namespace = ("longtable", "turns")
 """One item for each owner. It has the times at which the owner's last turns began, for the rate
 limit.

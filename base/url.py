@@ -1,6 +1,8 @@
 """Read a database URL: the engine, and the file or server."""
 
+import os
 import re
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from urllib.parse import parse_qs, unquote, urlsplit
@@ -181,3 +183,26 @@ def without_password(url: str, location: Location) -> str:
     parts = urlsplit(location.server)
     login, at, host = parts.netloc.rpartition("@")
     return f"{parts.scheme}://{login.partition(':')[0]}{at}{host}{parts.path}"
+
+
+def refuse_same_file(
+    database: str, store: Path | None, *, names: tuple[str, str] = ("database", "store")
+) -> None:
+    """Raise `ConfigError` if database and store are the same file, because threads would then be
+    written into the user's data.
+    """
+    try:
+        path = parse_url(database).path
+    except ConfigError:  # whoever opens it says what is wrong with it
+        return
+    if store is None or path is None:
+        return
+    same = os.path.realpath(store) == os.path.realpath(path)
+    with suppress(OSError):  # one of them is not there
+        # Hard links, and names that differ in case alone where that is the same.
+        same = same or store.samefile(path)
+    if same:
+        raise ConfigError(
+            f"{names[1]} and {names[0]} are the same file, {str(path)!r}: threads are never kept"
+            f" in the database that is asked; name another file for {names[1]}, or leave it out"
+        )

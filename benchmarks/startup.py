@@ -1,136 +1,119 @@
-"""Start-up: `longtable --help`, and what the first answer costs beside the model and the query.
-`python -m benchmarks.startup`.
+"""The price of a start, beside LangGraph's: processor seconds of whole programs with the workers
+they start, and memory after a plain turn. `python -m benchmarks.startup`.
 
-Each line is the median of several processes; the ratio to a bare `python -c pass` holds on other
-machines, too.
+The programs run by turns, and each figure is a median. The demo's database is built before.
 """
 
 import os
-import sqlite3
+import resource
 import statistics
 import subprocess
 import sys
 import tempfile
-import time
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-RUNS = 5
-HELP_SECONDS = 0.5
-FIRST_ANSWER_SECONDS = 2.0
+ROUNDS = 7
+PROGRAMS = Path(sys.executable).parent
 
-# What the first answer stands on, in the order it is needed; each step is timed inside one process.
-STEPS = """
-import sys, time
-start = time.perf_counter()
-def step(name):
-    global start
-    now = time.perf_counter()
-    print(f"{name}\\t{now - start:.4f}")
-    start = now
-import langgraph.graph, langchain_core.language_models
-step("import langgraph and langchain-core")
-import sqlglot, duckdb
-step("import sqlglot and duckdb")
-from longtable.analyst.model import BuiltInAnalyst
-model = BuiltInAnalyst()
-step("import the built-in analyst")
-from longtable.graph import Conversation, Database, build_graph, open_persistence
-step("import longtable")
-database = Database.open(sys.argv[1])
-step("open the database")
-with open_persistence("memory://") as kept:
-    graph = build_graph(model=model, database=database).compile(checkpointer=kept.checkpointer, store=kept.store)
-    step("build and compile the graph")
-    talk = Conversation(graph, "t")
-    talk.ask("How many orders are there?")
-    step("first turn (loads the token ranks)")
-    talk.ask("How many orders are there?")
-    step("second turn")
+CREATE_AGENT = """
+import sys
+from langchain.agents import create_agent
+from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
+from langchain_core.messages import AIMessage
+from langgraph.checkpoint.sqlite import SqliteSaver
+
+model = GenericFakeChatModel(messages=iter([AIMessage("Hello"), AIMessage("Hello")]))
+with SqliteSaver.from_conn_string(sys.argv[1]) as saver:
+    agent = create_agent(model, [], checkpointer=saver)
+    agent.invoke({"messages": [("user", "Hi")]}, {"configurable": {"thread_id": "t"}})
+"""
+OURS = """
+import sys
+from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
+from langchain_core.messages import AIMessage
+from longtable.graph import Context, Conversation, build_graph, open_persistence
+
+model = GenericFakeChatModel(messages=iter([AIMessage("Hello"), AIMessage("Hello")]))
+context = Context(model_limit=8_000)
+with open_persistence(f"sqlite:///{sys.argv[1]}") as kept:
+    graph = build_graph(model=model).compile(checkpointer=kept.checkpointer, store=kept.store)
+    Conversation(graph, "t", context=context).ask("Hi")
+"""
+MEMORY = """
+with open("/proc/self/status") as status:
+    print(next(int(line.split()[1]) / 1024 for line in status if line.startswith("VmRSS")))
 """
 
 
 @dataclass(frozen=True)
-class Startup:
-    """Medians in seconds."""
+class Program:
+    """A program to start. `goal`: processor seconds, None if there is none."""
 
-    bare: float
-    help: float
-    ask: float
-    steps: dict[str, float]
-
-
-def measure(runs: int = RUNS) -> Startup:
-    """Measure each start in processes of its own, in a home of its own."""
-    with tempfile.TemporaryDirectory() as folder:
-        url = _shop(Path(folder))
-        env = {
-            **os.environ,
-            "XDG_DATA_HOME": folder,
-            "XDG_CACHE_HOME": folder,
-            "LONGTABLE_DATABASE": url,
-        }
-        program = str(Path(sys.executable).parent / "longtable")
-        rounds = [_steps(url, env) for _ in range(runs)]
-        return Startup(
-            bare=_median([sys.executable, "-c", "pass"], env, runs),
-            help=_median([program, "--help"], env, runs),
-            ask=_median([program, "ask", "How many orders are there?"], env, runs),
-            steps={name: statistics.median(each[name] for each in rounds) for name in rounds[0]},
-        )
+    name: str
+    command: list[str]
+    goal: float | None = None
 
 
-def _shop(folder: Path) -> str:
-    with closing(sqlite3.connect(folder / "shop.db")) as connection, connection:
-        connection.execute("CREATE TABLE orders (id INTEGER PRIMARY KEY, amount REAL)")
-        connection.executemany("INSERT INTO orders VALUES (?, ?)", [(n, n / 2) for n in range(100)])
-    return f"sqlite:///{folder / 'shop.db'}"
+def programs(folder: Path) -> list[Program]:
+    """Return the programs that are compared."""
+    ours = str(PROGRAMS / "longtable")
+    python = [sys.executable, "-W", "ignore"]
+    return [
+        Program("`python -c pass`", [*python, "-c", "pass"]),
+        Program("`langgraph --help`", [str(PROGRAMS / "langgraph"), "--help"]),
+        Program("`longtable --help`", [ours, "--help"], 0.3),
+        Program("`longtable threads list`, 20 threads", [ours, "threads", "list"], 0.8),
+        Program("`longtable chat` to its prompt", [ours, "chat"], 1.5),
+        Program("create_agent, one turn", [*python, "-c", CREATE_AGENT, str(folder / "a.db")]),
+        Program("build_graph, one turn", [*python, "-c", OURS, str(folder / "b.db")]),
+    ]
 
 
-def _median(command: list[str], env: dict[str, str], runs: int) -> float:
-    # The first run compiles and fills caches.
-    subprocess.run(command, env=env, check=True, capture_output=True)
-    return statistics.median(_seconds(command, env) for _ in range(runs))
+def processor_seconds(command: list[str], env: dict[str, str]) -> float:
+    """Return the processor seconds of a program and of the processes that it started."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run(command, env=env, check=True, capture_output=True, stdin=subprocess.DEVNULL)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
 
 
-def _seconds(command: list[str], env: dict[str, str]) -> float:
-    start = time.perf_counter()
-    subprocess.run(command, env=env, check=True, capture_output=True)
-    return time.perf_counter() - start
+def memory_after(script: str, file: Path, env: dict[str, str]) -> float:
+    """Return the resident memory of a process after a script, in MiB."""
+    command = [sys.executable, "-W", "ignore", "-c", script + MEMORY, str(file)]
+    done = subprocess.run(command, env=env, check=True, capture_output=True, text=True)
+    return float(done.stdout)
 
 
-def _steps(url: str, env: dict[str, str]) -> dict[str, float]:
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", STEPS, url],
-        env=env,
-        check=True,
-        capture_output=True,
-        text=True,
-    )
-    return {
-        name: float(seconds)
-        for name, _, seconds in (line.partition("\t") for line in done.stdout.splitlines())
-    }
+def prepare(env: dict[str, str]) -> None:
+    """Build the demo's database, and begin 20 threads."""
+    ask = [str(PROGRAMS / "longtable"), "ask", "How many flights are there?"]
+    for _ in range(20):
+        subprocess.run(ask, env=env, check=True, capture_output=True)
 
 
 def main() -> None:
-    """Print the table."""
-    startup = measure()
-    print("| start-up | seconds | times `python -c pass` | aim |")
-    print("|---|---:|---:|---:|")
-    print(f"| `python -c pass` | {startup.bare:.3f} | 1 | |")
-    print(
-        f"| `longtable --help` | {startup.help:.3f} | {startup.help / startup.bare:.0f} | under"
-        f" {HELP_SECONDS} s |"
-    )
-    label = "`longtable ask`, built-in analyst, small SQLite file"
-    print(
-        f"| {label} | {startup.ask:.3f} | {startup.ask / startup.bare:.0f} | under"
-        f" {FIRST_ANSWER_SECONDS:g} s |"
-    )
-    for name, seconds in startup.steps.items():
-        print(f"| of this: {name} | {seconds:.3f} | | |")
+    """Print the tables."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        env = {**os.environ, "XDG_DATA_HOME": name, "XDG_CACHE_HOME": name}
+        prepare(env)
+        compared = programs(folder)
+        seconds: dict[str, list[float]] = {program.name: [] for program in compared}
+        for _ in range(ROUNDS):
+            for program in compared:
+                seconds[program.name].append(processor_seconds(program.command, env))
+        print("| start | processor seconds | goal | |\n|---|---:|---:|---|")
+        for program in compared:
+            median = statistics.median(seconds[program.name])
+            goal = "" if program.goal is None else f"{program.goal:g}"
+            met = "" if program.goal is None else "met" if median <= program.goal else "missed"
+            print(f"| {program.name} | {median:.2f} | {goal} | {met} |")
+        theirs = memory_after(CREATE_AGENT, folder / "c.db", env)
+        ours = memory_after(OURS, folder / "d.db", env)
+        print("\n| memory after a plain turn | MiB | goal | |\n|---|---:|---:|---|")
+        print(f"| create_agent | {theirs:.0f} | | |")
+        print(f"| build_graph | {ours:.0f} | 130 | {'met' if ours <= 130 else 'missed'} |")
 
 
 if __name__ == "__main__":

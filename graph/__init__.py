@@ -47,9 +47,9 @@ if TYPE_CHECKING:  # one import a module: the names stand together as _HOMES has
         move_thread as move_thread,
     )
     from longtable.graph.pruning import prune_threads as prune_threads
-    from longtable.graph.thread_list import list_projects as list_projects
-    from longtable.graph.thread_list import list_threads as list_threads
-    from longtable.graph.thread_list import search_threads as search_threads
+    from longtable.graph.listing.thread_list import list_projects as list_projects
+    from longtable.graph.listing.thread_list import list_threads as list_threads
+    from longtable.graph.listing.thread_search import search_threads as search_threads
     from longtable.memory.messages.metadata import MessageMetadata as MessageMetadata
     from longtable.memory.messages.metadata import metadata_of as metadata_of
     from longtable.memory.policy import CompactionPolicy as CompactionPolicy
@@ -116,8 +116,8 @@ _HOMES = {
     "build_graph": "longtable.graph.wiring.build",
     "delete_thread": "longtable.graph.threads",
     "import_thread": "longtable.graph.threads",
-    "list_projects": "longtable.graph.thread_list",
-    "list_threads": "longtable.graph.thread_list",
+    "list_projects": "longtable.graph.listing.thread_list",
+    "list_threads": "longtable.graph.listing.thread_list",
     "metadata_of": "longtable.memory.messages.metadata",
     "move_thread": "longtable.graph.threads",
     "next_view": "longtable.nodes.call_plans",
@@ -128,7 +128,7 @@ _HOMES = {
     "Rating": "longtable.graph.ratings",
     "ratings_of_threads": "longtable.graph.ratings",
     "read_prices": "longtable.graph.reports",
-    "search_threads": "longtable.graph.thread_list",
+    "search_threads": "longtable.graph.listing.thread_search",
     "usage_of_threads": "longtable.graph.reports",
 }
 

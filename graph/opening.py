@@ -1,8 +1,7 @@
 """Open a conversation in one call, with its database, store and graph."""
 
-import os
 import tempfile
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +9,7 @@ from langchain_core.language_models import BaseChatModel
 
 from longtable.base.context import Context
 from longtable.base.errors import ConfigError
-from longtable.base.url import parse_url
+from longtable.base.url import refuse_same_file
 from longtable.graph.conversation import Conversation
 from longtable.graph.running.thread_runner import WhenBusy
 from longtable.graph.wiring.build import build_graph
@@ -76,29 +75,6 @@ def open_conversation(
         conversation.persistence = persistence
         conversation.on_close = stack.pop_all()
     return conversation
-
-
-def refuse_same_file(
-    database: str, store: Path | None, *, names: tuple[str, str] = ("database", "store")
-) -> None:
-    """Raise `ConfigError` if database and store are the same file, because threads would then be
-    written into the user's data.
-    """
-    try:
-        path = parse_url(database).path
-    except ConfigError:  # whoever opens it says what is wrong with it
-        return
-    if store is None or path is None:
-        return
-    same = os.path.realpath(store) == os.path.realpath(path)
-    with suppress(OSError):  # one of them is not there
-        # Hard links, and names that differ in case alone where that is the same.
-        same = same or store.samefile(path)
-    if same:
-        raise ConfigError(
-            f"{names[1]} and {names[0]} are the same file, {str(path)!r}: threads are never kept"
-            f" in the database that is asked; name another file for {names[1]}, or leave it out"
-        )
 
 
 def _results_folder(persistence: Persistence, stack: ExitStack) -> Path:

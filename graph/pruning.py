@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 from langgraph.store.base import PutOp
 
+from longtable.base.concurrency import a_from
 from longtable.base.errors import ConfigError
 from longtable.base.stored import CHECKPOINT, THREADS, label, thread_namespace
-from longtable.graph.thread_list import MOST_THREADS, ThreadInfo, list_threads
+from longtable.graph.listing.thread_list import MOST_THREADS, ThreadInfo, list_threads
 from longtable.graph.thread_state import StoredThreads, is_pending, is_stored, threads_in
-from longtable.graph.threads import clear, delete
+from longtable.graph.threads import clear, delete, forget_words
 from longtable.graph.transcripts import PAGE, REDUCING, archive_messages, index_entry, load_thread
 from longtable.store.damage import Report, log_damaged, skip_unreadable
 from longtable.store.persistence import Persistence
@@ -19,7 +20,6 @@ from longtable.store.records.retired import key_of
 if TYPE_CHECKING:
     from longtable.store.records.archive_files import ArchiveFiles
     from longtable.tools.results.result_store import ResultStore
-from longtable.base.concurrency import a_from
 
 REDUCED = "reduced"
 """Key of a thread's entry in the index: time and number of the last turn before the thread was
@@ -74,6 +74,8 @@ def prune_threads(
     infos = list_threads(persistence, limit=MOST_THREADS, owner=owner, all_owners=all_owners)
     old = stale_threads(infos, older_than=older_than, now=now)
     threads = threads_in(persistence)
+    if not keep_archive:
+        forget_words(threads, [info.thread_id for info in old])
     pruned = []
     for info in old:
         with skip_unreadable(on_damaged), threads.alone(info.thread_id):
@@ -114,7 +116,15 @@ def _prune(
         return False
     if keep_archive:
         return reduce(threads, info.thread_id)
-    delete(threads, info.thread_id, None, all_owners=True, results=results, archive=archive)
+    delete(
+        threads,
+        info.thread_id,
+        None,
+        all_owners=True,
+        results=results,
+        archive=archive,
+        has_words=False,
+    )
     return True
 
 

@@ -6,7 +6,7 @@ from typing import Any, Literal, NoReturn
 
 from longtable.base.concurrency import a_from
 from longtable.base.errors import WrongRatingError
-from longtable.graph.thread_list import MOST_THREADS, list_threads
+from longtable.graph.listing.thread_list import MOST_THREADS, list_threads
 from longtable.graph.thread_state import StoredThreads, threads_in
 from longtable.graph.transcripts import load_thread
 from longtable.memory.messages.marks import turn_number

@@ -4,7 +4,6 @@ of prices.
 
 import json
 import tomllib
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
@@ -16,7 +15,8 @@ from langgraph.store.base import Item, SearchOp
 from longtable.base.concurrency import a_from
 from longtable.base.errors import ConfigError
 from longtable.base.stored import SPENDING, SPENT, USAGE, thread_namespace
-from longtable.graph.thread_list import MOST_THREADS, ThreadInfo, list_threads
+from longtable.graph.listing.thread_list import MOST_THREADS, ThreadInfo, list_threads
+from longtable.graph.listing.thread_states import states_of
 from longtable.graph.thread_state import StoredThreads, threads_in
 from longtable.graph.transcripts import find_thread, load_thread, spent_in, usage_key
 from longtable.memory.counting.prices import Price, price_rows
@@ -157,7 +157,7 @@ def _spending_of(
     threads: StoredThreads, infos: Sequence[ThreadInfo], all_owners: bool, on_damaged: Report
 ) -> Iterator[tuple[ThreadInfo, Spending]]:
     """Yield what each thread took. Only threads that changed since the last report are read."""
-    states = _states_of(threads, infos)
+    states = states_of(threads, infos)
     (items,) = threads.batch([SearchOp(SPENDING, limit=MOST_ENTRIES)])
     known = {item.key: item.value for item in items or [] if item.namespace == SPENDING}
     for info in infos:
@@ -172,27 +172,6 @@ def _spending_of(
                 keep_spending_of(threads.optional_store, info.thread_id, spending)
         if spending is not None:
             yield info, spending
-
-
-def _states_of(threads: StoredThreads, infos: Sequence[ThreadInfo]) -> Mapping[str, str]:
-    """Return for each thread a text that changes with each change of the thread: its newest
-    checkpoint. If the checkpointer cannot tell it, as on a server, the text says what the store
-    knows of the thread's last turn, and of the calls that its turns made.
-
-    A node of another graph's thread has no checkpoint of its own, and is left out.
-    """
-    newest = threads.newest_checkpoints()
-    if newest is not None:
-        return newest
-    (items,) = threads.batch([SearchOp(SPENT, limit=MOST_ENTRIES)])
-    calls: Counter[str] = Counter()
-    for item in items or []:
-        calls[item.value["thread"]] += sum(row["calls"] for row in item.value["rows"])
-    states: dict[str, str] = {}
-    for info in infos:
-        known = (info.updated, info.turns, info.messages, calls[info.thread_id])
-        states[info.thread_id] = " ".join(map(str, known))
-    return states
 
 
 def within(rows: list[Spent], first: str, last: str) -> list[Spent]:

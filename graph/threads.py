@@ -1,8 +1,8 @@
-"""The threads of a store: list, search, rename, import, delete and prune them. Neither a model nor
-a database is needed.
+"""The threads of a store: rename, move, import and delete them. Neither a model nor a database is
+needed.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
@@ -25,6 +25,7 @@ from longtable.base.stored import (
     thread_namespace,
 )
 from longtable.graph.export.thread_file import import_lines
+from longtable.graph.listing.thread_list import MOST_THREADS, ThreadInfo, info_of
 from longtable.graph.thread_state import StoredThreads, threads_in
 from longtable.graph.transcripts import (
     PAGE,
@@ -39,28 +40,12 @@ from longtable.memory.counting.usage import FINEST, Spent, added
 from longtable.nodes.arriving.rate_limit import turns_key
 from longtable.nodes.closing.spending import rows_of
 from longtable.store.persistence import Persistence
+from longtable.store.records.search_index import SearchIndex
 from longtable.store.records.thread_index import may_see, owner_of, title_of
 
 if TYPE_CHECKING:
     from longtable.store.records.archive_files import ArchiveFiles
     from longtable.tools.results.result_store import ResultStore
-from longtable.graph.thread_list import (
-    MOST_THREADS,
-    ThreadInfo,
-    info_of,
-    list_projects,
-    list_threads,
-    search_threads,
-)
-
-# -- the list --------------------------------------------------------------------------------------
-
-
-alist_threads = a_from(list_threads)
-
-
-alist_projects = a_from(list_projects)
-
 
 # -- one thread ------------------------------------------------------------------------------------
 
@@ -202,12 +187,14 @@ def delete(
     all_owners: bool = False,
     results: "ResultStore | None" = None,
     archive: "ArchiveFiles | None" = None,
+    has_words: bool = True,
 ) -> None:
     """Delete a thread's checkpoints and writes, its results and files, and then its data in the
     store. Its entry in the index is deleted last, so that leftovers can still be found.
 
     The thread's usage is kept without its id. Checkpoints are deleted first. So if the database
-    cannot be written, the error is raised before any file is deleted.
+    cannot be written, the error is raised before any file is deleted. `has_words`: the search index
+    may hold its words.
     """
     check_owner(threads, thread_id, owner, all_owners=all_owners)
     with suppress(DamagedThreadError):
@@ -224,6 +211,8 @@ def delete(
             results.delete(name)
     if archive is not None:
         archive.delete(thread_id)
+    if has_words:
+        forget_words(threads, [thread_id])
     for kind in KINDS:
         clear(threads, ("longtable", kind, label(thread_id)))
     threads.batch(
@@ -234,6 +223,15 @@ def delete(
             PutOp(THREADS, thread_id, None),
         ]
     )
+
+
+def forget_words(threads: StoredThreads, thread_ids: Sequence[str]) -> None:
+    """Delete the words of threads from the search index. A thread that stays is indexed anew by the
+    next search.
+    """
+    store = threads.optional_store
+    if store is not None and thread_ids:
+        SearchIndex(store).forget(thread_ids)
 
 
 def _kept_spending(threads: StoredThreads, thread_id: str) -> list[Spent]:
@@ -295,9 +293,3 @@ def clear(threads: StoredThreads, namespace: tuple[str, ...]) -> None:
             return
         threads.batch(deletions)
         before = deletions
-
-
-# -- search ----------------------------------------------------------------------------------------
-
-
-asearch_threads = a_from(search_threads)

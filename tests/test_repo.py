@@ -153,7 +153,7 @@ NAMES_ENGINES = {
     "app/commands/eval_": "those files and copies",
     "app/demo": "builds the demo's database, and loads it into others",
     "app/program.py": "the demo's URL",
-    "app/session.py": "the demo's URL",
+    "app/settings/run_settings.py": "the demo's URL",
     "app/pages/uploads.py": "endings of uploads",
     "app/settings/": "URLs in settings",
 }

@@ -400,7 +400,7 @@ class Commands:
     # -- the rest ----------------------------------------------------------------------------------
 
     def _threads(self, _: str) -> None:
-        from longtable.graph.threads import alist_threads
+        from longtable.graph.listing.thread_list import alist_threads
 
         infos = self._wait(alist_threads(self.session.persistence))
         if infos:

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from longtable.app.commands.eval_subjects import EvalHost
-from longtable.app.session import database_url
-from longtable.app.settings.run_settings import Settings, key_for
+from longtable.app.settings.run_settings import Settings, database_url, key_for
 from longtable.base.errors import ConfigError, DatabaseError
 from longtable.base.redaction import redacted
 from longtable.evaluation.cost_estimate import Estimate, estimated

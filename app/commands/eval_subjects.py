@@ -12,7 +12,6 @@ from longtable.app.console.screen import demo_progress
 from longtable.app.models import BUILT_IN
 from longtable.app.program import RunOptions
 from longtable.app.session import (
-    database_url,
     demo_database,
     graph_arguments,
     knowledge_of,
@@ -20,7 +19,12 @@ from longtable.app.session import (
     open_results,
 )
 from longtable.app.settings.row_settings import seen_by_owner
-from longtable.app.settings.run_settings import Settings, check_apart, load_settings
+from longtable.app.settings.run_settings import (
+    Settings,
+    check_apart,
+    database_url,
+    load_settings,
+)
 from longtable.base.url import parse_url
 from longtable.evaluation.cost_estimate import SAMPLE_THREAD, SilentModel, first_call_tokens
 from longtable.evaluation.evaluator import Subject

@@ -149,8 +149,12 @@ def open_store(
     before = ctx.obj or {}
     own = {name: value for name, value in before.items() if not was_typed(ctx, name)}
     with running({**options, **own}) as (settings, screen):
-        from longtable.app.session import database_url
-        from longtable.app.settings.run_settings import check_apart, key_for, store_url
+        from longtable.app.settings.run_settings import (
+            check_apart,
+            database_url,
+            key_for,
+            store_url,
+        )
         from longtable.store.persistence import open_persistence
 
         url = store_url(settings.store.url)

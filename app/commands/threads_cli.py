@@ -101,7 +101,7 @@ def projects(ctx: typer.Context, options: Scope) -> None:
     """List the projects of threads, with how many each has."""
     with open_store(ctx, options.run) as opened:
         from longtable.app.console import render
-        from longtable.graph.thread_list import list_projects
+        from longtable.graph.listing.thread_list import list_projects
 
         found = list_projects(opened.persistence, **options.whose)
         rows = [[each.project or "-", each.updated[:16], f"{each.threads:,}"] for each in found]
@@ -169,7 +169,7 @@ def search(
     """Search the transcripts of all threads; the best turns first."""
     with open_store(ctx, options.run) as opened:
         from longtable.app.console import render
-        from longtable.graph.thread_list import search_threads
+        from longtable.graph.listing.thread_search import search_threads
 
         hits = search_threads(
             opened.persistence,
@@ -367,8 +367,8 @@ def prune(
     """Delete the threads that were not used for long."""
     with open_store(ctx, options.run) as opened:
         from longtable.app.console import render
+        from longtable.graph.listing.thread_list import MOST_THREADS, list_threads
         from longtable.graph.pruning import prune_threads, stale_threads
-        from longtable.graph.thread_list import MOST_THREADS, list_threads
 
         age = _age(older_than)
         now = datetime.now(UTC)
@@ -400,7 +400,7 @@ def prune(
 
 def _list(opened: OpenStore, *, thread: str | None = None, **page: Any) -> None:
     from longtable.app.console import render
-    from longtable.graph.thread_list import MOST_THREADS, list_threads
+    from longtable.graph.listing.thread_list import MOST_THREADS, list_threads
 
     infos = list_threads(opened.persistence, **({"limit": MOST_THREADS} if thread else page))
     infos = [info for info in infos if thread in (None, info.thread_id)]

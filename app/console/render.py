@@ -38,7 +38,7 @@ from longtable.base.events import (
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
 
-    from longtable.graph.thread_list import ThreadInfo
+    from longtable.graph.listing.thread_list import ThreadInfo
     from longtable.memory.pins.pins import Pin
     from longtable.memory.topics.topics import Topic
     from longtable.tools.catalog import Catalog

@@ -7,13 +7,22 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
+from markupsafe import escape
 from starlette.datastructures import FormData
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from longtable.app.pages.page_guard import MOST_FIELD_BYTES, body_is_too_large
-from longtable.app.pages.page_site import LiveTurn, PageRequest, ShownTurn, Site, live_turn
+from longtable.app.pages.page_site import (
+    LiveTurn,
+    PageRequest,
+    ShownTurn,
+    Site,
+    key_of,
+    live_turn,
+    turns_page,
+)
 from longtable.app.pages.page_words import browser_language, page_word
 from longtable.app.pages.part_html import templates
 from longtable.app.pages.turn_html import partial_html, toast_html
@@ -86,6 +95,54 @@ def address_of(thread_id: str) -> str:
 def turn_article(request: PageRequest, turn: ShownTurn) -> str:
     """Return a whole turn: the question, the answer, and what can be done with it."""
     return page_html("turn.html", request, turn=turn, thread_id=request.thread_id)
+
+
+def newer_turns(request: PageRequest) -> Response:
+    """Return the turns that began after the newest one that a page shows, as in another tab.
+    `seen` of the form names that one, and what the index said of the thread at the last look; as
+    long as the index says the same, nothing else is read.
+    """
+    key, _, looked = request.field("seen").partition(" ")
+    entry = index_entry(request.site.threads(), request.thread_id)
+    used = ",".join(str(entry.get(name, "")) for name in ("updated", "turns", "messages"))
+    live = request.site.live.get(request.thread_id) if request.is_running else None
+    is_other = live is not None and key_of(live.id) != key
+    if not is_other and (used == looked or not entry):
+        return Response(status_code=204)
+    try:
+        shown, _ = turns_page(request)
+    except ThreadNotFoundError:
+        return Response(status_code=204)
+    keys = [turn.key for turn in shown]
+    fresh = shown[keys.index(key) + 1 :] if key in keys else shown
+    newest = keys[-1] if keys else key
+    html = ""
+    if fresh:
+        html = "".join(turn_article(request, turn) for turn in fresh)
+        if key and key not in keys:  # the page is older than all that is shown of the thread
+            html = partial_html("turns", "innerHTML", html)
+        html += _newest_tools(request, fresh[-1])
+        if not key:
+            html += partial_html("empty", "delete", "")
+    return HTMLResponse(html + seen_html(newest, used))
+
+
+def _newest_tools(request: PageRequest, turn: ShownTurn) -> str:
+    """Return what only the newest turn has: a button to stop it, or one to edit its question."""
+    none = '<hx-partial hx-target=".asked-tools" hx-swap="innerHTML"></hx-partial>'
+    stop = page_html("stop.html", request, thread_id=request.thread_id) if turn.runs else ""
+    html = none + partial_html("stop", "innerHTML", stop)
+    if turn.runs or turn.excluded:
+        return html
+    button = page_html("edit_button.html", request, thread_id=request.thread_id)
+    return html + partial_html(f"tools-{turn.key}", "innerHTML", button)
+
+
+def seen_html(key: str, used: str = "") -> str:
+    """Return what the page remembers: its newest turn, and what the index says of the thread."""
+    value = escape(f"{key} {used}")
+    html = f'<input type="hidden" id="seen" name="seen" value="{value}">'
+    return partial_html("seen", "outerHTML", html)
 
 
 def title_of_thread(request: PageRequest, live: LiveTurn | None) -> str:
@@ -184,12 +241,10 @@ async def _begun(request: PageRequest, begin: Begin) -> Response:
             await in_thread(begin.on_refused)
         raise
     if joins:
-        return Response(status_code=204)
+        return await in_thread(newer_turns, request)
     shown = live_turn(live, thread_id, request.language)
     article = await in_thread(turn_article, request, shown)
-    stop = page_html("stop.html", request, thread_id=thread_id)
-    tools = '<hx-partial hx-target=".asked-tools" hx-swap="innerHTML"></hx-partial>'
-    html = article + tools + partial_html("stop", "innerHTML", stop) + begin.more_html
+    html = article + _newest_tools(request, shown) + begin.more_html + seen_html(shown.key)
     if begin.is_new:
         html += partial_html("empty", "delete", "")
     address = {"HX-Push-Url": address_of(thread_id)} if begin.is_new else {}

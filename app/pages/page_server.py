@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import errno
 import socket
 import tempfile
 from collections.abc import Callable
@@ -40,8 +41,10 @@ def listening_socket(host: str, port: int) -> socket.socket:
         listener.listen(128)
     except OSError as error:
         listener.close()
+        is_port = error.errno in (errno.EADDRINUSE, errno.EACCES)
+        advice = "name another --port" if is_port else "--host names an address of this machine"
         raise ConfigError(
-            f"{host[:80]}:{port} cannot be used ({error.strerror}): name another --port"
+            f"{host[:80]}:{port} cannot be used ({error.strerror}): {advice}"
         ) from error
     return listener
 

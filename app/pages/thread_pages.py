@@ -9,6 +9,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from longtable.app.console.translations import say
 from longtable.app.pages.page_routes import (
     address_of,
+    newer_turns,
     page_html,
     page_response,
     redirect,
@@ -24,13 +25,13 @@ from longtable.app.server.requests import file_headers
 from longtable.app.server.thread_routes import FORMS
 from longtable.app.settings.run_settings import check_thread_id, new_thread_id
 from longtable.base.errors import ConfigError, DatabaseUnavailableError, ThreadNotFoundError
-from longtable.graph.thread_list import (
+from longtable.graph.listing.thread_list import (
     MOST_THREADS,
     ThreadInfo,
     list_projects,
     list_threads,
-    search_threads,
 )
+from longtable.graph.listing.thread_search import search_threads
 from longtable.graph.transcripts import find_thread, index_entry
 from longtable.nodes.state import values_of
 from longtable.tools.catalog import Catalog, Table
@@ -98,6 +99,11 @@ def chosen_model(request: PageRequest) -> str:
     except ThreadNotFoundError:
         return ""
     return values_of(state).get("brief", {}).get("choice", "")
+
+
+def newer(request: PageRequest) -> Response:
+    """Return the turns that began since, as in another tab."""
+    return newer_turns(request)
 
 
 def earlier(request: PageRequest) -> Response:

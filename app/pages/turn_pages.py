@@ -15,7 +15,7 @@ from longtable.app.pages.page_routes import (
     toast,
     turn_article,
 )
-from longtable.app.pages.page_site import PageRequest, shown_turn, turns_page, unfinished
+from longtable.app.pages.page_site import PageRequest, key_of, shown_turn, turns_page, unfinished
 from longtable.app.pages.page_words import page_word
 from longtable.app.pages.part_html import Part, TurnPlace
 from longtable.app.pages.part_html import part as template_part
@@ -38,6 +38,8 @@ def ask(request: PageRequest) -> Begin | Response:
         return toast("empty_question", request.language, status=422)
     check_text(question)
     check_thread_id(request.thread_id)
+    if request.field("seen").strip() and not request.is_running:
+        request.stored()  # it may have been deleted in another tab
     return _asking(request, question)
 
 
@@ -144,8 +146,11 @@ def edit(request: PageRequest) -> Begin | Response:
 
 
 def edit_form(request: PageRequest) -> Response:
-    """Show the newest question to edit."""
+    """Show the newest question to edit, if the page shows it."""
     turn = _newest_turn(request.stored())
+    seen = request.field("seen").partition(" ")[0]
+    if seen and seen != key_of(turn.id or str(turn.number)):
+        return toast("edit_late", request.language, status=409)
     return page_response("edit.html", request, turn=turn, thread_id=request.thread_id)
 
 

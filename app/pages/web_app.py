@@ -22,6 +22,7 @@ PAGES: Mapping[str, Handler] = {
     "/threads": thread_pages.thread_list,
     THREAD: thread_pages.thread_page,
     f"{THREAD}/earlier": thread_pages.earlier,
+    f"{THREAD}/newer": thread_pages.newer,
     f"{THREAD}/rename": thread_pages.rename_form,
     f"{THREAD}/export": thread_pages.export,
     f"{THREAD}/edit": turn_pages.edit_form,

@@ -38,7 +38,7 @@ from longtable.base.errors import (
     UnknownTurnError,
 )
 from longtable.base.settings_base import OWNER_RULE, is_owner
-from longtable.graph.thread_list import MOST_THREADS
+from longtable.graph.listing.thread_list import MOST_THREADS
 from longtable.graph.transcripts import ThreadRecord, find_thread, load_thread
 from longtable.nodes.closing.failures import failed_event
 from longtable.tools.results.result_store import ResultGoneError, UnknownResultError

@@ -34,8 +34,8 @@ from longtable.base.errors import (
 )
 from longtable.base.events import Event
 from longtable.base.stored import THREADS
+from longtable.graph.listing.thread_list import MOST_THREADS
 from longtable.graph.running.answers import CompactionEvent, compaction_of
-from longtable.graph.thread_list import MOST_THREADS
 from longtable.graph.thread_state import StoredThreads, is_pending, leftover_update
 from longtable.graph.transcripts import find_thread
 from longtable.memory.messages.marks import marks_of

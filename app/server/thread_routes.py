@@ -36,6 +36,8 @@ from longtable.base.errors import ConfigError, UnknownTopicError
 from longtable.graph.changes import TopicHistory, topic_histories
 from longtable.graph.compaction_preview import preview_of
 from longtable.graph.export.thread_file import Form, chart_drawer, export_as
+from longtable.graph.listing.thread_list import MOST_THREADS, ThreadInfo, list_threads, projects_of
+from longtable.graph.listing.thread_search import search_threads
 from longtable.graph.reports import (
     ALL,
     audit_of,
@@ -45,13 +47,6 @@ from longtable.graph.reports import (
     within,
 )
 from longtable.graph.running.past_turns import past_turns
-from longtable.graph.thread_list import (
-    MOST_THREADS,
-    ThreadInfo,
-    list_threads,
-    projects_of,
-    search_threads,
-)
 from longtable.graph.threads import change_thread, delete_thread
 from longtable.graph.transcripts import find_thread, spent_in
 from longtable.memory.counting.prices import price_rows

@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, Field
 
+from longtable.app.demo import demo_path
 from longtable.app.settings.settings_file import (
     FILE,
     check,
@@ -36,6 +37,7 @@ from longtable.app.settings.settings_tables import (
 from longtable.base.context import STRICTER, Context, RequestLimits
 from longtable.base.errors import ConfigError, InputError
 from longtable.base.redaction import HIDDEN, redacted
+from longtable.base.url import refuse_same_file
 from longtable.memory.counting.prices import Price
 from longtable.memory.policy import CompactionPolicy
 from longtable.tools.engines.base import QueryLimits
@@ -480,7 +482,6 @@ def check_apart(*, database: str, store: str) -> None:
     """Raise `ConfigError` if database and store are the same file, because threads would then be
     written into the user's data.
     """
-    from longtable.graph.opening import refuse_same_file
     from longtable.store.persistence import open_persistence
 
     refuse_same_file(database, open_persistence(store).path, names=("--database", "--store"))
@@ -496,6 +497,13 @@ def cache_folder() -> Path:
     from platformdirs import user_cache_path
 
     return user_cache_path("longtable", appauthor=False)
+
+
+def database_url(settings: Settings) -> str:
+    """Return the URL of the database to query. If none is set, this is the URL of the demo
+    database, which may not be built yet.
+    """
+    return settings.database.url or f"duckdb:///{demo_path(cache_folder())}"
 
 
 def store_url(url: str | None) -> str:

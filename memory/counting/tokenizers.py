@@ -4,7 +4,9 @@ as an estimate for all others.
 
 import gzip
 import hashlib
+import importlib.resources
 import importlib.util
+import io
 import json
 import re
 from collections.abc import Callable, Mapping
@@ -225,14 +227,18 @@ def load_encoding(name: str) -> Any:
     offline = FunctionType(
         constructor.__code__, {**constructor.__globals__, "load_tiktoken_bpe": shipped}
     )
-    return tiktoken.Encoding(**offline())
+    arguments = offline()
+    encoding = tiktoken.Encoding(**arguments)
+    # tiktoken has its own copy. The 200,000 entries would take 27 MB more.
+    arguments["mergeable_ranks"].clear()
+    return encoding
 
 
 def _parse_ranks(ranks: bytes) -> dict[bytes, int]:
     import binascii
 
     numbers: dict[bytes, int] = {}
-    for line in filter(None, ranks.splitlines()):
+    for line in filter(None, map(bytes.strip, io.BytesIO(ranks))):
         token, rank = line.split()
         numbers[binascii.a2b_base64(token)] = int(rank)
     return numbers

@@ -3,14 +3,16 @@ made without loading a checkpoint.
 """
 
 from collections.abc import Collection, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore
 
 from longtable.base.context import Context
 from longtable.base.stored import CHECKPOINT, NODE, THREADS
 from longtable.store.records.retired import DAMAGED
+
+if TYPE_CHECKING:
+    from langgraph.runtime import Runtime
 
 TITLE_CHARS = 80
 
@@ -82,7 +84,7 @@ def owner_of(turn: Mapping[str, Any]) -> str | None:
     return owner if isinstance(owner, str) else None
 
 
-def thread_id_of(runtime: Runtime[Context]) -> str | None:
+def thread_id_of(runtime: "Runtime[Context]") -> str | None:
     """Return the id under which the store keeps the data of a run's thread. Return None if the
     thread has no id.
 

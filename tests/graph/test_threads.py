@@ -34,13 +34,13 @@ from longtable.graph import (
     list_threads,
     open_persistence,
 )
+from longtable.graph.listing.thread_list import ThreadInfo
+from longtable.graph.listing.thread_search import asearch_threads, search_threads
 from longtable.graph.pruning import aprune_threads, prune_threads, stale_threads
-from longtable.graph.thread_list import ThreadInfo, search_threads
 from longtable.graph.thread_state import NODES, reader
 from longtable.graph.threads import (
     adelete_thread,
     arename_thread,
-    asearch_threads,
     delete_thread,
     rename_thread,
 )

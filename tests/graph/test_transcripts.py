@@ -28,8 +28,8 @@ from longtable.graph import (
     node_thread_id,
     open_persistence,
 )
+from longtable.graph.listing.thread_list import alist_threads
 from longtable.graph.thread_state import Graph
-from longtable.graph.threads import alist_threads
 from tests.support.models import script
 
 LIMIT = 8_000

@@ -43,9 +43,10 @@ from longtable.graph import (
     search_threads,
     usage_of_threads,
 )
+from longtable.graph.listing.thread_list import alist_threads
+from longtable.graph.listing.thread_search import asearch_threads
 from longtable.graph.reports import audit_of_threads
 from longtable.graph.thread_state import Graph
-from longtable.graph.threads import alist_threads, asearch_threads
 from longtable.store.saver_guard import GuardedSaver
 from tests.support.models import ScriptedModel, call
 from tests.support.postgres import postgres_server

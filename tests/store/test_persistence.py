@@ -28,8 +28,8 @@ from longtable.graph import (
     open_persistence,
     search_threads,
 )
+from longtable.graph.listing.thread_list import alist_threads
 from longtable.graph.thread_state import Graph
-from longtable.graph.threads import alist_threads
 from longtable.store import persistence, sqlite_setup
 from longtable.store.persistence import Persistence
 from longtable.store.storage_errors import storage_errors

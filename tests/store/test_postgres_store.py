@@ -20,7 +20,7 @@ from psycopg_pool import PoolTimeout
 
 from longtable.base.errors import ConfigError, PersistenceError, ThreadBusyError
 from longtable.graph import Conversation, build_graph, list_threads, open_persistence
-from longtable.graph.threads import alist_threads
+from longtable.graph.listing.thread_list import alist_threads
 from longtable.store.heads import Head, Key, retry_once
 from longtable.store.postgres_store import AdvisoryLease, PostgresHeads, StoreOutage
 from longtable.store.saver_guard import GuardedSaver

@@ -1,7 +1,8 @@
 """A real MariaDB server for the tests: Debian's, started on first use on loopback, ended with the
 session.
 
-Skipped without it, unless LONGTABLE_NEED names mariadb: then a missing part fails.
+Skipped without it, unless LONGTABLE_NEED names mariadb: then a missing part fails. If
+LONGTABLE_MYSQLD is the path of a `mysqld`, the same tests run on MySQL.
 """
 
 import itertools
@@ -20,9 +21,18 @@ import pytest
 
 NEEDED = "mariadb" in os.environ.get("LONGTABLE_NEED", "").split(",")
 FOLDERS = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/usr/local/sbin"])
-DAEMON = shutil.which("mariadbd", path=FOLDERS) or ""
-INSTALL = shutil.which("mariadb-install-db", path=FOLDERS) or ""
+MYSQLD = os.environ.get("LONGTABLE_MYSQLD", "")
+DAEMON = MYSQLD or shutil.which("mariadbd", path=FOLDERS) or ""
+INSTALL = MYSQLD or shutil.which("mariadb-install-db", path=FOLDERS) or ""
 INSTALLED = bool(DAEMON and INSTALL)
+INSTALL_OPTIONS = (
+    ["--initialize-insecure"]
+    if MYSQLD
+    else ["--auth-root-authentication-method=normal", "--skip-test-db"]
+)
+MYSQL_OPTIONS = (
+    ["--mysqlx=OFF", "--secure-file-priv=", "--max-allowed-packet=16M"] if MYSQLD else []
+)
 REASON = "needs Debian's mariadb-server (apt-get install mariadb-server)"
 START_SECONDS = 30
 RIGHTS = "SELECT, SHOW VIEW, EXECUTE"
@@ -45,8 +55,7 @@ class MariadbServer:
                 INSTALL,
                 "--no-defaults",
                 f"--datadir={self.folder / 'data'}",
-                "--auth-root-authentication-method=normal",
-                "--skip-test-db",
+                *INSTALL_OPTIONS,
                 *self._user(),
             ],
             capture_output=True,
@@ -77,6 +86,7 @@ class MariadbServer:
                 "--innodb-buffer-pool-size=64M",
                 "--character-set-server=utf8mb4",
                 "--default-time-zone=+00:00",
+                *MYSQL_OPTIONS,
                 *self._options,
             ],
             stdout=log,
@@ -115,7 +125,7 @@ class MariadbServer:
         user = f"{name}_reader"
         self.run(f"DROP DATABASE IF EXISTS `{name}`; CREATE DATABASE `{name}`")
         self.run(
-            f"CREATE OR REPLACE USER `{user}`@`%`; GRANT {rights} ON `{name}`.* TO `{user}`@`%`"
+            f"DROP USER IF EXISTS `{user}`@`%`; CREATE USER `{user}`@`%`; GRANT {rights} ON `{name}`.* TO `{user}`@`%`"
         )
         self.run(script, database=name)
         return self.url(name, user=user)

@@ -116,8 +116,8 @@ ANALYZE;
 INSERT INTO numbers WITH RECURSIVE t AS (SELECT 1 AS x UNION ALL SELECT x + 1 FROM t WHERE x < 999) SELECT x FROM t;
 INSERT INTO numbers SELECT n + 999 FROM numbers;
 INSERT INTO numbers VALUES (1999), (2000);
-CREATE TABLE generated (price REAL, quantity INTEGER, total_price REAL GENERATED ALWAYS AS (price * quantity) VIRTUAL);
-INSERT INTO generated (price, quantity) VALUES (2.5, 4);
+CREATE TABLE "generated" (price REAL, quantity INTEGER, total_price REAL GENERATED ALWAYS AS (price * quantity) VIRTUAL);
+INSERT INTO "generated" (price, quantity) VALUES (2.5, 4);
 CREATE TABLE nested (feeling ENUM('sad', 'ok', 'happy'), tags SET('a', 'b'), flags BIT(5), doc JSON, price DECIMAL(10, 2),
   large BIGINT UNSIGNED, spent TIME, born DATETIME, spot POINT);
 INSERT INTO nested VALUES ('ok', 'a,b', b'101', '{"kind": "bolt"}', 9.99, 18446744073709551615, '25:00:00', '2024-02-29 10:00:00', POINT(1, 2));

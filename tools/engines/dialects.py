@@ -72,6 +72,10 @@ class Dialect:
     """`VALUES (1), (2)` may stand wherever a query may."""
 
     # Types
+    tells_types: bool = False
+    """`typeof`, `TRY_CAST` and `approx_quantile` exist. DESCRIBE of a query and SUMMARIZE are
+    written with them.
+    """
     named_types: bool = False
     """Casts may name a type of the database, and its error text lists the type's values."""
     declared_types: bool = True
@@ -227,6 +231,7 @@ DUCKDB = Dialect(
     title="DuckDB",
     engine="longtable.tools.engines.duckdb:DuckdbEngine",
     aliases_in_items=True,
+    tells_types=True,
     named_types=True,
     text_compared_with_number=False,
     text_type="VARCHAR",

@@ -15,9 +15,6 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import chain
 
-from rapidfuzz import process
-from rapidfuzz.distance import OSA
-
 from longtable.base.words import HAN, is_han, pairs_of
 from longtable.tools.catalog import Catalog, Column, Table, each_column
 
@@ -103,6 +100,10 @@ def slips(text: str, candidates: Sequence[str], most: int, limit: int) -> list[t
 
     Each candidate is returned as its place and its number of errors, the fewest errors first.
     """
+    # Imported here: it takes 4 MB, and a conversation without a database needs none of it.
+    from rapidfuzz import process
+    from rapidfuzz.distance import OSA
+
     matches = process.extract(text, candidates, scorer=OSA.distance, score_cutoff=most, limit=limit)
     return [(place, int(distance)) for _, distance, place in matches]
 

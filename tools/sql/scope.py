@@ -15,6 +15,7 @@ from sqlglot import exp
 
 from longtable.tools.catalog import Catalog, Table, fold
 from longtable.tools.engines.dialects import dialect_of
+from longtable.tools.sql.parsing import RefusedError
 from longtable.tools.sql.verdict import without_number
 
 _PLACES = "longtable_places"
@@ -39,6 +40,23 @@ def resolved_table(node: exp.Table, catalog: Catalog, dialect: str) -> Table | N
         written_name(node.args.get(part) or None, dialect) for part in ("db", "catalog")
     )
     return catalog.resolve(written_name(node.this, dialect), schema=schema, database=database)
+
+
+def missing_table(node: exp.Table, dialect: str, catalog: Catalog) -> RefusedError:
+    """Return the refusal of a table that the catalogue does not have, with the nearest names."""
+    name = node.name
+    close = catalog.nearest_tables(name)
+    hint = f"nearest tables: {', '.join(close)}" if close else "see list_tables for the tables"
+    if dialect_of(dialect).exact_names:
+        exact = written_name(node.this, dialect)
+        others = [table for table in catalog.tables if fold(table.bare_name) == fold(name)]
+        for other in others:
+            if other.bare_name != exact:
+                close = [other.sql_name]
+                hint = f"a name with capitals needs its quotes: {other.sql_name}"
+                break
+    reason = f"there is no table {name!r} to read"
+    return RefusedError("table", reason, hint, node=node.this, nearest=close)
 
 
 def name_key(identifier: exp.Expr | None, dialect: str) -> str:

@@ -50,7 +50,7 @@ from longtable.tools.sql.parsing import (
     written,
 )
 from longtable.tools.sql.row_filters.fences import Fences, closed_view_reason, with_named_marks
-from longtable.tools.sql.scope import is_cte, resolved_table, written_name
+from longtable.tools.sql.scope import is_cte, missing_table, resolved_table
 from longtable.tools.sql.traps import check_double_quotes, check_relation_names, check_trap
 from longtable.tools.sql.type_names import check_own_types, check_tokens
 from longtable.tools.sql.verdict import NO_MASKS, OwnSql, Place, Verdict
@@ -421,25 +421,7 @@ def _check_table(node: exp.Table, dialect: str, catalog: Catalog) -> None:
     name = node.name
     if reason := closed_view_reason(catalog, name):
         raise RefusedError("rows", reason, "read the table itself", node=node.this)
-    close = catalog.nearest_tables(name)
-    folded = fold(name)
-    exact = written_name(node.this, dialect)
-    others = (
-        one for one in catalog.tables if fold(one.bare_name) == folded and one.bare_name != exact
-    )
-    if dialect_of(dialect).exact_names and (same := next(others, None)) is not None:
-        hint = f"a name with capitals needs its quotes: {same.sql_name}"
-        raise RefusedError(
-            "table",
-            f"there is no table {name!r} to read",
-            hint,
-            node=node.this,
-            nearest=[same.sql_name],
-        )
-    hint = f"nearest tables: {', '.join(close)}" if close else "see list_tables for the tables"
-    raise RefusedError(
-        "table", f"there is no table {name!r} to read", hint, node=node.this, nearest=close
-    )
+    raise missing_table(node, dialect, catalog)
 
 
 def _resolved(node: exp.Expr, dialect: str, catalog: Catalog) -> Table | None:

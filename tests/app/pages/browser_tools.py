@@ -24,6 +24,7 @@ if not NEEDED:
 from axe_playwright_python.sync_playwright import Axe  # noqa: E402
 from playwright.sync_api import Browser as Browser  # noqa: E402
 from playwright.sync_api import Page as Page  # noqa: E402
+from playwright.sync_api import Route as Route  # noqa: E402
 from playwright.sync_api import expect as expect  # noqa: E402
 from playwright.sync_api import sync_playwright  # noqa: E402
 
@@ -78,7 +79,14 @@ def shows(page: Page, selector: str, text: str = "") -> None:
         expect(found).to_contain_text(text, timeout=SECONDS * 1_000)
 
 
+MOVES = """() => document.getAnimations().some(
+    (each) => each.playState === "running" && each.effect.getComputedTiming().endTime < Infinity
+)"""
+
+
 def has_no_findings(page: Page) -> None:
+    """Assert that axe finds nothing, once all that slides in has done so."""
+    page.wait_for_function(f"() => !({MOVES})()")
     options: Any = {"runOnly": {"type": "tag", "values": LEVELS}}
     found = Axe().run(page, options=options)
     assert found.violations_count == 0, found.generate_report()

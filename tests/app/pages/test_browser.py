@@ -12,6 +12,7 @@ from tests.app.pages.browser_tools import (
     SECONDS,
     Browser,
     Page,
+    Route,
     ask,
     expect,
     has_no_findings,
@@ -100,6 +101,25 @@ def test_a_reload_in_mid_turn_and_a_second_tab_lose_nothing(page: Page, model: M
         shows(each, ".md", "to its end")
         shows(each, ".foot")
     other.close()
+
+
+def test_a_turn_streams_though_the_extension_for_events_loads_late(
+    page: Page, model: ModelServer
+) -> None:
+    def late(route: Route) -> None:
+        threading.Event().wait(0.5)
+        route.continue_()
+
+    held = threading.Event()
+    model.script(say("Late it comes and comes to its end", hold=held))
+    page.goto("/")
+    ask(page, "Tell me late")
+    shows(page, ".tail", "Late")
+    page.route("**/hx-sse.min.js", late)
+    page.reload()
+    shows(page, ".tail", "Late")
+    held.set()
+    shows(page, ".md", "to its end")
 
 
 def test_a_failure_is_a_sentence_with_a_way_on(page: Page, model: ModelServer) -> None:

@@ -68,7 +68,6 @@ def open_everything(page: Page) -> None:
     toggle = page.locator('[data-toggle="panel"]')
     if toggle.is_visible():
         toggle.click()
-        page.wait_for_timeout(300)  # it slides in
     page.locator("#next-call > summary").click()
     page.locator("#part-tools-0 > summary").click()
     page.locator("#tool-run_sql > summary").click()
@@ -86,7 +85,6 @@ def test_a_long_thread_with_all_its_parts_open_is_accessible(
     has_no_findings(page)
     page.set_viewport_size({"width": 360, "height": 740})
     page.locator('[data-toggle="panel"]').click()
-    page.wait_for_timeout(300)  # it slides in
     has_no_findings(page)
     panel = page.locator("#panel")
     assert panel.evaluate("side => side.scrollWidth <= side.clientWidth")
@@ -242,6 +240,29 @@ def test_an_approval_decided_in_one_tab_is_gone_in_the_other(
     expect(other.locator(".approval")).to_have_count(0)
     shows(other, ".md", "Decided once.")
     other.close()
+
+
+def test_a_turn_that_one_tab_begins_is_shown_in_the_other(
+    page: Page, model: ModelServer, chromium: Browser, server: Server
+) -> None:
+    held = threading.Event()
+    model.script(say("The first answer."), say("The second answer.", hold=held), say("A third."))
+    page.goto("/")
+    ask(page, "First, please?")
+    shows(page, ".md", "The first answer.")
+    with open_page(chromium, server.address) as other:
+        other.goto(page.url)
+        other.get_by_label("Ask about the data").fill("half a question")
+        ask(page, "Second, please?")
+        expect(other.locator("article")).to_have_count(2, timeout=15_000)
+        held.set()
+        shows(other, ".md", "The second answer.")
+        shows(page, ".md", "The second answer.")
+        expect(other.get_by_role("button", name="Edit")).to_have_count(1)
+        expect(other.get_by_label("Ask about the data")).to_have_value("half a question")
+        ask(other, "Third, please?")
+        expect(page.locator("article")).to_have_count(3, timeout=15_000)
+        shows(page, ".md", "A third.")
 
 
 def test_html_in_every_field_stays_text(page: Page, model: ModelServer) -> None:

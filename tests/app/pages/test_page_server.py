@@ -27,6 +27,11 @@ def test_a_port_that_is_taken_says_so() -> None:
             listening_socket("127.0.0.1", taken.getsockname()[1])
 
 
+def test_an_address_of_another_machine_is_told_as_such() -> None:
+    with pytest.raises(ConfigError, match="--host names an address of this machine"):
+        listening_socket("192.0.2.1", 0)
+
+
 def test_a_socket_takes_callers_before_anything_is_loaded() -> None:
     with listening_socket("127.0.0.1", 0) as listener:
         host, port = listener.getsockname()

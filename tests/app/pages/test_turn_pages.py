@@ -109,7 +109,7 @@ def test_what_is_typed_while_it_answers_joins_the_turn(
     thread = browser.new_thread()
     browser.post(f"{thread}/ask", question="How many?")
     browser.follow(thread, until="thirty")
-    assert browser.post(f"{thread}/ask", question="And in May?").status_code == 204
+    assert browser.post(f"{thread}/ask", question="And in May?").status_code == 200
     held.set()
     assert "You added: And in May?" in browser.follow(thread)
     page = browser.open(thread).text
@@ -256,3 +256,60 @@ def test_a_server_that_is_killed_in_mid_turn_goes_on_with_it_after_a_restart(
         assert browser.post(f"{thread}/retry").status_code == 200
         browser.follow(thread)
         assert "all of it" in browser.open(thread).text
+
+
+def seen_in(html: str) -> str:
+    """Return what a page remembers of the turns that it shows."""
+    found: list[str] = re.findall(r'id="seen" name="seen" value="([^"]*)"', html)
+    return found[-1]
+
+
+def test_a_page_is_sent_the_turns_that_another_page_began(
+    browser: Browser, model: ModelServer
+) -> None:
+    model.script(say("the first answer"), say("the second answer"))
+    thread = browser.new_thread()
+    page = browser.ask(thread, "One?")
+    seen = seen_in(page)
+    same = browser.http.get(f"{thread}/newer", params={"seen": seen})
+    assert "<article" not in same.text
+    looked = seen_in(same.text)
+    assert browser.http.get(f"{thread}/newer", params={"seen": looked}).status_code == 204
+    browser.ask(thread, "Two?")
+    newer = browser.http.get(f"{thread}/newer", params={"seen": looked}).text
+    assert "the second answer" in newer
+    assert "the first answer" not in newer
+    assert newer.count("<article") == 1
+    assert seen_in(newer).split(" ")[0] != seen
+    stale = browser.http.get(f"{thread}/edit", params={"seen": seen})
+    assert (stale.status_code, "Two?" in stale.text) == (409, False)
+    assert "Two?" in browser.http.get(f"{thread}/edit", params={"seen": seen_in(newer)}).text
+
+
+def test_a_page_is_sent_the_turn_that_runs_in_another_page(
+    browser: Browser, model: ModelServer
+) -> None:
+    held = threading.Event()
+    model.script(say("one"), say("two and more", hold=held))
+    thread = browser.new_thread()
+    seen = seen_in(browser.ask(thread, "One?"))
+    browser.post(f"{thread}/ask", question="Two?")
+    newer = browser.http.get(f"{thread}/newer", params={"seen": seen}).text
+    assert "Two?" in newer
+    assert "/events" in newer
+    joined = browser.post(f"{thread}/ask", question="And three?", seen=seen)
+    assert "Two?" in joined.text
+    held.set()
+    browser.follow(thread)
+
+
+def test_a_question_to_a_thread_that_was_deleted_is_refused(
+    browser: Browser, model: ModelServer
+) -> None:
+    model.script(say("one"))
+    thread = browser.new_thread()
+    seen = seen_in(browser.ask(thread, "One?"))
+    browser.post(f"{thread}/delete")
+    asked = browser.post(f"{thread}/ask", question="Two?", seen=seen)
+    assert asked.status_code == 404
+    assert browser.http.get(f"{thread}/newer", params={"seen": seen}).status_code == 204

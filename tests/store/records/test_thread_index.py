@@ -16,7 +16,7 @@ from longtable.graph import (
     list_threads,
     open_persistence,
 )
-from longtable.graph.thread_list import ThreadInfo, info_of
+from longtable.graph.listing.thread_list import ThreadInfo, info_of
 from longtable.store.records.thread_index import title_of
 from tests.support.models import script
 

@@ -4,9 +4,9 @@ everything but `vault` can be read.
 
 MYSQL_REFUSED = [
     # files, variables, locks and sleep: a READ ONLY transaction lets all of these through
-    "SELECT name INTO OUTFILE '/tmp/longtable-out' FROM people",
-    "SELECT name FROM people INTO OUTFILE '/tmp/longtable-out'",
-    "SELECT name INTO DUMPFILE '/tmp/longtable-out' FROM people LIMIT 1",
+    "SELECT name INTO OUTFILE '/tmp/longtable-mysql-out' FROM people",
+    "SELECT name FROM people INTO OUTFILE '/tmp/longtable-mysql-out'",
+    "SELECT name INTO DUMPFILE '/tmp/longtable-mysql-out' FROM people LIMIT 1",
     "SELECT LOAD_FILE('/etc/passwd')",
     "SELECT load_file(0x2f6574632f706173737764)",
     "SELECT name INTO @x FROM people LIMIT 1",

@@ -16,7 +16,7 @@ from tests.tools.sql.test_masking import USES
 
 SCHEMA = """
 CREATE TABLE vaults (
-    id INTEGER, note TEXT DEFAULT 'secret', secret TEXT,
+    id INTEGER, note VARCHAR(9) DEFAULT 'secret', secret TEXT,
     initial TEXT GENERATED ALWAYS AS (substr("secret", 1, 1)) {kind},
     twice INTEGER GENERATED ALWAYS AS (id * 2) {kind}
 );

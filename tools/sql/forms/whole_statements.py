@@ -14,7 +14,7 @@ from longtable.tools.catalog import Catalog, Column, fold, quoted
 from longtable.tools.engines.dialects import dialect_of
 from longtable.tools.sql.narrow import sources_of
 from longtable.tools.sql.parsing import MAX_SQL_CHARS, RefusedError, statements, tokens_of, written
-from longtable.tools.sql.scope import resolved_table
+from longtable.tools.sql.scope import missing_table, resolved_table
 
 MOST_COLUMNS = 300
 """The most columns that SUMMARIZE or DESCRIBE reports; each becomes a SELECT of its own."""
@@ -69,9 +69,14 @@ def _listed(tree: exp.Expr, dialect: str, catalog: Catalog) -> str:
 
 
 def _described(tree: exp.Expr, dialect: str, catalog: Catalog) -> str:
-    """Return a SELECT of the names and types of the columns of a table or a query."""
+    """Return a SELECT of the names and types of the columns of a table or a query, "" for a query
+    whose types this dialect does not tell.
+    """
+    is_table = isinstance(tree.this, exp.Table)
+    if not is_table and not dialect_of(dialect).tells_types:
+        return ""
     outputs = _outputs(tree, dialect, catalog)
-    if isinstance(tree.this, exp.Table):
+    if is_table:
         columns = [output.column for output in outputs if output.column]
         rows = (
             [column.name, column.type, "YES" if column.nullable else "NO"] for column in columns
@@ -85,7 +90,11 @@ def _described(tree: exp.Expr, dialect: str, catalog: Catalog) -> str:
 
 
 def _summarized(tree: exp.Expr, dialect: str, catalog: Catalog) -> str:
-    """Return a SELECT of the figures of each column of a table or a query."""
+    """Return a SELECT of the figures of each column of a table or a query, "" for a dialect that
+    does not know SUMMARIZE.
+    """
+    if not dialect_of(dialect).tells_types:
+        return ""
     parts = [_figures(output) for output in _outputs(tree, dialect, catalog)]
     if isinstance(tree.this, exp.Table):
         source = written(tree.this, dialect)
@@ -150,14 +159,10 @@ def _outputs(tree: exp.Expr, dialect: str, catalog: Catalog) -> list[_Output]:
 
 
 def _of_table(node: exp.Table, dialect: str, catalog: Catalog) -> list[_Output]:
-    table = (
-        resolved_table(node, catalog, dialect) if isinstance(node.this, exp.Identifier) else None
-    )
+    is_name = isinstance(node.this, exp.Identifier)
+    table = resolved_table(node, catalog, dialect) if is_name else None
     if table is None:
-        close = catalog.nearest_tables(node.name)
-        hint = f"nearest tables: {', '.join(close)}" if close else "see list_tables for the tables"
-        reason = f"there is no table {node.name!r} to read"
-        raise RefusedError("table", reason, hint, nearest=close)
+        raise missing_table(node, dialect, catalog)
     return [_Output(column.name, column) for column in table.columns]
 
 

@@ -1,24 +1,21 @@
-"""Find threads: list, projects and search. Only the search reads checkpoints."""
+"""List the threads of a store, and its projects. Only the index is read, and no thread."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
-from langgraph.store.base import SearchOp
+from langgraph.store.base import SearchItem, SearchOp
 
+from longtable.base.concurrency import a_from
 from longtable.base.errors import ConfigError
 from longtable.base.stored import THREADS
-from longtable.base.words import tokens_of
-from longtable.graph.thread_state import StoredThreads, threads_in
-from longtable.graph.transcripts import load_thread
-from longtable.memory.messages.marks import marks_of
-from longtable.memory.search import Index, Original, text_of
-from longtable.store.damage import Report, log_damaged, skip_unreadable
 from longtable.store.persistence import Persistence
 from longtable.store.records.retired import DAMAGED
 from longtable.store.records.thread_index import may_see
 from longtable.store.storage_errors import storage_errors
-from longtable.tools.excerpts import short_excerpt
+
+if TYPE_CHECKING:
+    from longtable.graph.thread_state import StoredThreads
 
 MOST_THREADS = 1_000_000
 """The most threads in one listing. The index is read in one query, because its own order is by
@@ -47,24 +44,8 @@ class ThreadInfo:
     """
 
 
-@dataclass(frozen=True)
-class SearchHit:
-    """A place in a transcript that matches a search. `number` is the number of the message, counted
-    from 1. `score` is BM25's: the higher, the better.
-    """
-
-    thread_id: str
-    title: str
-    turn: int
-    number: int
-    role: str
-    time: str
-    excerpt: str
-    score: float
-
-
 def list_threads(
-    persistence: Persistence | StoredThreads,
+    persistence: "Persistence | StoredThreads",
     *,
     limit: int = 100,
     offset: int = 0,
@@ -87,9 +68,8 @@ def list_threads(
             f" offset={offset}"
         )
     with storage_errors():
-        (items,) = threads_in(persistence).batch([SearchOp(THREADS, limit=MOST_THREADS)])
+        infos = _index(persistence)
     words = text.casefold().split()
-    infos = (info_of(item.key, item.value) for item in items or [] if item.namespace == THREADS)
     # The owner of a damaged entry is unknown: show it to operators, and where threads have no
     # owners.
     visible = (
@@ -103,6 +83,17 @@ def list_threads(
     return sorted(matching, key=lambda info: (info.updated, info.thread_id), reverse=True)[
         offset : offset + limit
     ]
+
+
+alist_threads = a_from(list_threads)
+
+
+def _index(persistence: "Persistence | StoredThreads") -> list[ThreadInfo]:
+    """Return the lines of all threads in the index."""
+    source = persistence.store if isinstance(persistence, Persistence) else persistence
+    (items,) = source.batch([SearchOp(THREADS, limit=MOST_THREADS)])
+    found = cast("list[SearchItem]", items or [])
+    return [info_of(item.key, item.value) for item in found if item.namespace == THREADS]
 
 
 def _names_all(info: ThreadInfo, words: Sequence[str]) -> bool:
@@ -125,7 +116,7 @@ class ProjectInfo:
 
 
 def list_projects(
-    persistence: Persistence | StoredThreads,
+    persistence: "Persistence | StoredThreads",
     *,
     owner: str | None = None,
     all_owners: bool = False,
@@ -133,6 +124,9 @@ def list_projects(
     """Return the projects of the threads that an owner may see, sorted by name."""
     infos = list_threads(persistence, limit=MOST_THREADS, owner=owner, all_owners=all_owners)
     return projects_of(infos)
+
+
+alist_projects = a_from(list_projects)
 
 
 def projects_of(infos: Iterable[ThreadInfo]) -> list[ProjectInfo]:
@@ -164,52 +158,3 @@ def info_of(thread_id: str, entry: Mapping[str, Any]) -> ThreadInfo:
         project=str(entry.get("project") or ""),
         damaged=DAMAGED in entry,
     )
-
-
-def search_threads(
-    persistence: Persistence | StoredThreads,
-    query: str,
-    *,
-    limit: int = 20,
-    owner: str | None = None,
-    all_owners: bool = False,
-    on_damaged: Report = log_damaged,
-) -> list[SearchHit]:
-    """Return the turns that match a query best, in all transcripts that an owner may see, both live
-    and archived messages.
-
-    Each turn is returned once, with its best message. Excluded messages are left out. Every
-    transcript is read, so the time grows with their total length. `on_damaged` is called for each
-    thread that cannot be read; by default it writes to the log.
-    """
-    if limit < 0:
-        raise ConfigError(f"a search takes no negative limit, found {limit}")
-    if not tokens_of(query):
-        return []
-    threads = threads_in(persistence)
-    infos = list_threads(threads, limit=MOST_THREADS, owner=owner, all_owners=all_owners)
-    originals: list[Original] = []
-    places: list[tuple[ThreadInfo, int]] = []
-    for info in reversed(infos):  # the oldest first: of equals the index prefers the newest
-        with skip_unreadable(on_damaged):
-            whole, _ = load_thread(threads, info.thread_id, info.owner, all_owners=all_owners)
-            for number, message in enumerate(whole.shown, 1):
-                originals.append(Original(len(places) + 1, message))
-                places.append((info, number))
-    best: dict[tuple[str, int], SearchHit] = {}
-    for original, score in Index.build(originals).search(query, len(originals)):
-        info, number = places[original.number - 1]
-        if len(best) >= limit:
-            break
-        if (info.thread_id, original.turn) not in best:
-            best[info.thread_id, original.turn] = SearchHit(
-                thread_id=info.thread_id,
-                title=info.title,
-                turn=original.turn,
-                number=number,
-                role=original.message.type,
-                time=str(marks_of(original.message).get("time", "")),
-                excerpt=short_excerpt(text_of(original.message), query),
-                score=round(score, 3),
-            )
-    return list(best.values())

@@ -1,0 +1,268 @@
+"""Search what was said in all threads of a store.
+
+The words of threads are kept in an index (`longtable.store.records.search_index`). Only threads
+that have changed since are read, and those of which a message is shown.
+"""
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from itertools import accumulate
+
+from langchain_core.messages import BaseMessage
+
+from longtable.base.concurrency import a_from
+from longtable.base.errors import ConfigError
+from longtable.base.words import tokens_of
+from longtable.graph.listing.thread_list import MOST_THREADS, ThreadInfo, list_threads
+from longtable.graph.listing.thread_states import states_of
+from longtable.graph.thread_state import StoredThreads, threads_in
+from longtable.graph.transcripts import load_thread
+from longtable.memory.messages.marks import marks_of
+from longtable.memory.search import Index, Original, Segment, is_searched, ranked, text_of
+from longtable.store.damage import Report, log_damaged, skip_unreadable
+from longtable.store.persistence import Persistence
+from longtable.store.records.search_index import Document, Postings, SearchHead, SearchIndex
+from longtable.tools.excerpts import short_excerpt
+
+LEAST_MESSAGES = 256
+"""The index grows once this many messages are not in it. Until then it is quicker to read them."""
+
+OnIndexed = Callable[[int, int], None]
+"""Called with the number of threads that were read for the index, and of those to be read."""
+
+
+@dataclass(frozen=True)
+class SearchHit:
+    """A place in a transcript that matches a search. `number` is the number of the message, counted
+    from 1. `score` is BM25's: the higher, the better.
+    """
+
+    thread_id: str
+    title: str
+    turn: int
+    number: int
+    role: str
+    time: str
+    excerpt: str
+    score: float
+
+
+def search_threads(
+    persistence: Persistence | StoredThreads,
+    query: str,
+    *,
+    limit: int = 20,
+    owner: str | None = None,
+    all_owners: bool = False,
+    on_damaged: Report = log_damaged,
+    on_indexed: OnIndexed | None = None,
+) -> list[SearchHit]:
+    """Return the turns that match a query best, in all transcripts that an owner may see, both live
+    and archived messages.
+
+    Each turn is returned once, with its best message. Excluded messages are left out. Threads that
+    changed since the last search are read, all others are found by the index. `on_damaged` is
+    called for each thread that cannot be read; by default it writes to the log.
+    """
+    if limit < 0:
+        raise ConfigError(f"a search takes no negative limit, found {limit}")
+    if not tokens_of(query):
+        return []
+    threads = threads_in(persistence)
+    infos = list_threads(threads, limit=MOST_THREADS, owner=owner, all_owners=all_owners)
+    infos.reverse()  # of equal matches, those of the newest thread come first
+    reading = _Reading(threads, all_owners, on_damaged)
+    words = _words_of(threads, infos, query, reading, on_indexed)
+    hits: list[SearchHit] = []
+    seen: set[tuple[str, int]] = set()
+    for info, number, turn, score in words.matches(query):
+        if len(hits) >= limit:
+            break
+        if (info.thread_id, turn) in seen:
+            continue
+        message = reading.message(info, number)
+        if message is not None:
+            seen.add((info.thread_id, turn))
+            hits.append(_hit(info, turn, number, message, query, score))
+    return hits
+
+
+asearch_threads = a_from(search_threads)
+
+
+def _hit(
+    info: ThreadInfo, turn: int, number: int, message: BaseMessage, query: str, score: float
+) -> SearchHit:
+    return SearchHit(
+        thread_id=info.thread_id,
+        title=info.title,
+        turn=turn,
+        number=number,
+        role=message.type,
+        time=str(marks_of(message).get("time", "")),
+        excerpt=short_excerpt(text_of(message), query),
+        score=round(score, 3),
+    )
+
+
+@dataclass(frozen=True)
+class _Reading:
+    """Reads threads. Those of which messages are shown are kept while the search lasts."""
+
+    threads: StoredThreads
+    all_owners: bool
+    on_damaged: Report
+    shown: dict[str, list[BaseMessage]] = field(default_factory=dict)
+
+    def transcript(self, info: ThreadInfo) -> list[BaseMessage] | None:
+        """Return the messages of a thread, None if it cannot be read."""
+        with skip_unreadable(self.on_damaged):
+            whole, _ = load_thread(
+                self.threads, info.thread_id, info.owner, all_owners=self.all_owners
+            )
+            return whole.shown
+        return None
+
+    def message(self, info: ThreadInfo, number: int) -> BaseMessage | None:
+        """Return a message of a thread. Return None if it is gone, or if it was excluded since the
+        thread was indexed: a server tells of no such change.
+        """
+        messages = self.shown.get(info.thread_id)
+        if messages is None:
+            messages = self.transcript(info) or []
+            self.shown[info.thread_id] = messages
+        message = messages[number - 1] if number <= len(messages) else None
+        return message if message is not None and is_searched(message) else None
+
+
+@dataclass(frozen=True)
+class _Words:
+    """The words of some threads, in an order in which each message has a number of its own."""
+
+    infos: Sequence[ThreadInfo]
+    bases: Sequence[int]
+    """For each thread, the number of all messages before it."""
+    segments: Sequence[Segment]
+
+    def matches(self, query: str) -> Iterator[tuple[ThreadInfo, int, int, float]]:
+        """Yield thread, number, turn and score of each matching message, the best first."""
+        for match in ranked(self.segments, query):
+            place = bisect_right(self.bases, match.number - 1) - 1
+            yield self.infos[place], match.number - self.bases[place], match.turn, match.score
+
+
+def _words_of(
+    threads: StoredThreads,
+    infos: Sequence[ThreadInfo],
+    query: str,
+    reading: _Reading,
+    on_indexed: OnIndexed | None,
+) -> _Words:
+    """Return the words of threads: from the index, or read now, if they changed since."""
+    states = states_of(threads, infos)
+    store = threads.optional_store
+    index = SearchIndex(store) if store is not None else None
+    heads = index.heads() if index is not None else []
+    postings = index.postings(heads, query) if index is not None else {}
+    heads = [head for head in heads if head.key in postings]
+    wanted = {info.thread_id: states.get(info.thread_id, "") for info in infos}
+    holders = _holders(heads, wanted)
+    missing = [info for info in infos if info.thread_id not in holders]
+    documents: dict[str, Document] = {}
+    for done, info in enumerate(missing):
+        if on_indexed is not None:
+            on_indexed(done, len(missing))
+        messages = reading.transcript(info)
+        if messages is not None:
+            state = wanted[info.thread_id]
+            documents[info.thread_id] = _document(info.thread_id, state, messages)
+    sizes = [_last_number(info.thread_id, holders, documents) for info in infos]
+    bases = [0, *accumulate(sizes)][:-1]
+    base_of = {info.thread_id: base for info, base in zip(infos, bases, strict=True)}
+    segments = [_moved(each.segment, base_of[name]) for name, each in documents.items()]
+    for head in heads:
+        held = {name for name, (holder, _) in holders.items() if holder is head}
+        own = {name: base_of[name] for name in held}
+        segments.append(_segment(head, postings[head.key], own))
+    if index is not None:
+        _keep(index, list(documents.values()), wanted)
+    return _Words(infos, bases, segments)
+
+
+def _holders(
+    heads: Sequence[SearchHead], wanted: Mapping[str, str]
+) -> dict[str, tuple[SearchHead, range]]:
+    """Return for each wanted thread the segment that has it in its state of now, and the places of
+    its messages there. Threads that no segment has are left out.
+    """
+    holders: dict[str, tuple[SearchHead, range]] = {}
+    for head in heads:
+        for (name, state, count), start in zip(head.threads, head.starts, strict=True):
+            if state and wanted.get(name) == state and name not in holders:
+                holders[name] = (head, range(start, start + count))
+    return holders
+
+
+def _document(thread_id: str, state: str, messages: Sequence[BaseMessage]) -> Document:
+    originals = [Original(number, message) for number, message in enumerate(messages, 1)]
+    return Document(thread_id, state, Index.build(originals).segment)
+
+
+def _last_number(
+    thread_id: str,
+    holders: Mapping[str, tuple[SearchHead, range]],
+    documents: Mapping[str, Document],
+) -> int:
+    """Return the number of a thread's last message that can be found, 0 if there is none."""
+    numbers: Sequence[int] = ()
+    if thread_id in documents:
+        numbers = documents[thread_id].segment.numbers
+    elif thread_id in holders:
+        head, places = holders[thread_id]
+        numbers = head.numbers[places.start : places.stop]
+    return numbers[-1] if numbers else 0
+
+
+def _moved(segment: Segment, base: int) -> Segment:
+    """Return a segment whose messages are counted on from `base`."""
+    numbers = [base + number for number in segment.numbers]
+    return Segment(numbers, segment.turns, segment.lengths, segment.postings)
+
+
+def _segment(head: SearchHead, postings: Postings, base_of: Mapping[str, int]) -> Segment:
+    """Return the part of a stored segment that belongs to the threads of `base_of`. Their messages
+    are counted on from their bases.
+    """
+    places: dict[int, int] = {}
+    numbers: list[int] = []
+    for (name, _, count), start in zip(head.threads, head.starts, strict=True):
+        base = base_of.get(name)
+        if base is not None:
+            for place in range(start, start + count):
+                places[place] = len(numbers)
+                numbers.append(base + head.numbers[place])
+    kept: dict[str, list[int]] = {}
+    for term, pairs in postings.items():
+        mine: list[int] = []
+        for place, times in zip(pairs[::2], pairs[1::2], strict=True):
+            if place in places:
+                mine += (places[place], times)
+        if mine:
+            kept[term] = mine
+    turns = [head.turns[place] for place in places]
+    lengths = [head.lengths[place] for place in places]
+    return Segment(numbers, turns, lengths, kept)
+
+
+def _keep(index: SearchIndex, documents: Sequence[Document], states: Mapping[str, str]) -> None:
+    """Add threads to the index, if they are many. A store that cannot be written to keeps no search
+    from its result.
+    """
+    known = [document for document in documents if document.state]
+    if sum(len(document.segment.numbers) for document in known) >= LEAST_MESSAGES:
+        with suppress(Exception):
+            index.add(known)
+            # Threads of other owners are taken as they are: whoever sees them notices a change.
+            index.merge(lambda name, state: states.get(name, state) == state)
