@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from longtable.app.demo import TABLES, DemoTable, OnStep, Step
 from longtable.base.errors import ConfigError, DatabaseUnavailableError, MissingExtraError
 from longtable.base.url import Location, parse_url, without_password
+from longtable.tools.engines.base import literal_of
 from longtable.tools.engines.dialects import Dialect, dialect_of
 from longtable.tools.results.parquet import quiet
 
@@ -219,6 +220,54 @@ class _MysqlWriter(_Writer):
             self.run(f"DROP TABLE {self.rules.quoted(name)}")
 
 
+class _ClickhouseWriter(_Writer):
+    """Writes over HTTP, where there is no transaction."""
+
+    types: Mapping[str, str] = {
+        "VARCHAR": "String",
+        "INTEGER": "Int32",
+        "SMALLINT": "Int16",
+        "BIGINT": "Int64",
+        "DOUBLE": "Float64",
+        "TIMESTAMP": "DateTime",
+    }
+
+    def names(self) -> list[str]:
+        """Return the tables and views of the database."""
+        rows = self.connection.query("SHOW TABLES").result_rows
+        return [str(row[0]) for row in rows]
+
+    def create(self, table: DemoTable) -> None:
+        """Make a table that is ordered by its key, with comments."""
+        parts: list[str] = []
+        for column in table.columns:
+            kind = self.types.get(column.type, column.type)
+            given = kind if column.required else f"Nullable({kind})"
+            comment = self.rules.literal(column.comment)
+            parts.append(f"{self.rules.quoted(column.name)} {given} COMMENT {comment}")
+        key = ", ".join(map(self.rules.quoted, table.primary_key))
+        self.connection.command(
+            f"CREATE TABLE {self.rules.quoted(table.name)} ({', '.join(parts)}) ENGINE = MergeTree"
+            f" ORDER BY ({key}) COMMENT {self.rules.literal(table.comment)}"
+        )
+
+    def insert(self, table: DemoTable, rows: Rows) -> None:
+        """Insert rows as one text, which needs no converting of columns."""
+        values = ", ".join(f"({self._row(row)})" for row in rows)
+        self.connection.command(f"INSERT INTO {self.rules.quoted(table.name)} VALUES {values}")
+
+    def _row(self, row: Sequence[object]) -> str:
+        return ", ".join(literal_of(cell, self.rules) for cell in row)
+
+    def commit(self) -> None:
+        """Do nothing: each statement is kept at once."""
+
+    def undo(self, made: Sequence[str]) -> None:
+        """Drop the tables."""
+        for name in reversed(made):
+            self.connection.command(f"DROP TABLE {self.rules.quoted(name)}")
+
+
 def _sqlite(location: Location) -> AbstractContextManager[Any]:
     connection = sqlite3.connect(str(location.path), isolation_level=None)
     connection.execute("BEGIN IMMEDIATE")
@@ -247,11 +296,18 @@ def _mysql(location: Location) -> AbstractContextManager[Any]:
     return closing(connection.raw)
 
 
+def _clickhouse(location: Location) -> AbstractContextManager[Any]:
+    from longtable.tools.engines.clickhouse.clickhouse_connection import ClickhouseDriver
+
+    return closing(ClickhouseDriver(location.server, seconds=600).connect().raw)
+
+
 _OPENED: Mapping[str, tuple[type[_Writer], Callable[[Location], AbstractContextManager[Any]]]] = {
     "sqlite": (_SqliteWriter, _sqlite),
     "duckdb": (_DuckdbWriter, _duckdb),
     "postgres": (_PostgresWriter, _postgres),
     "mysql": (_MysqlWriter, _mysql),
+    "clickhouse": (_ClickhouseWriter, _clickhouse),
 }
 
 

@@ -94,6 +94,15 @@ def complete(work: Coroutine[Any, Any, Result]) -> Result:
     raise RuntimeError("work without an event loop must wait by Execution.call")
 
 
+def in_event_loop() -> bool:
+    """Return whether an event loop runs in this OS thread."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
+
+
 @cache
 def _pool(process: int) -> ThreadPoolExecutor:  # noqa: ARG001  # a fork has no threads of its parent
     return ThreadPoolExecutor(WORKERS, thread_name_prefix="longtable")

@@ -3,7 +3,7 @@
 import os
 import re
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from urllib.parse import parse_qs, unquote, urlsplit
 
@@ -39,20 +39,32 @@ _POSTGRES = Server(
     "postgres", "postgresql", "PostgreSQL", "postgresql://user:password@host:5432/database"
 )
 _MYSQL = Server("mysql", "mysql", "MySQL", "mysql://user:password@host:3306/database")
-SERVERS = {"postgresql": _POSTGRES, "postgres": _POSTGRES, "mysql": _MYSQL, "mariadb": _MYSQL}
+_CLICKHOUSE = Server(
+    "clickhouse", "clickhouse", "ClickHouse", "clickhouse://user:password@host:8123/database"
+)
+_CLICKHOUSE_TLS = replace(_CLICKHOUSE, scheme="clickhouses")
+SERVERS = {
+    "postgresql": _POSTGRES,
+    "postgres": _POSTGRES,
+    "mysql": _MYSQL,
+    "mariadb": _MYSQL,
+    "clickhouse": _CLICKHOUSE,
+    "clickhouses": _CLICKHOUSE_TLS,
+}
 """Servers by the schemes of their URLs."""
 SUPPORTED = (
     "sqlite:///file.db or duckdb:///file.duckdb (four slashes before an absolute path), a path"
     " ending in .db, .sqlite, .sqlite3 or .duckdb, postgresql://user:password@host/database,"
-    " mysql://user:password@host/database (MariaDB too), or files:///folder, a folder or a file ending in .csv, .tsv, .txt, .parquet, .json, .jsonl or"
-    " .xlsx, text also packed as in .csv.gz"
+    " mysql://user:password@host/database (MariaDB too), clickhouse://user:password@host/database"
+    " (clickhouses:// with TLS), or files:///folder, a folder or a file ending in .csv, .tsv, .txt,"
+    " .parquet, .json, .jsonl or .xlsx, text also packed as in .csv.gz"
 )
 _HOST = re.compile(r"(\[[0-9a-fA-F:.%]+\]|[^:@\[\]]*)(:\d*)?")
 _LOGIN = re.compile(r"(?:[^@%\s]|%[0-9a-fA-F]{2})*")
 UNWALLED = {"mssql": "SQL Server", "oracle": "Oracle"}
 WHY_UNWALLED = (
     "a model's SQL runs only where the engine itself can be held to reading, and that wall is built"
-    " for SQLite, DuckDB, PostgreSQL, MySQL and MariaDB only"
+    " for SQLite, DuckDB, PostgreSQL, MySQL, MariaDB and ClickHouse only"
 )
 
 

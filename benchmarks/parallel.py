@@ -1,5 +1,5 @@
-"""Two hundred threads at once in one process: all complete, on few connections.
-`python -m benchmarks.parallel`.
+"""Many threads at once in one process: two hundred complete on few connections, and a turn of a
+hundred is compared with create_agent's, on both stores. `python -m benchmarks.parallel`.
 """
 
 import asyncio
@@ -8,6 +8,8 @@ import time
 
 from langchain_core.messages import AIMessage
 
+from benchmarks.goals import HEAD
+from benchmarks.turn import crowd_row
 from longtable.graph import Context, Conversation, build_graph, open_persistence
 from tests.support.models import ScriptedModel
 from tests.support.postgres import postgres_server, stop_postgres_server
@@ -49,6 +51,11 @@ def main() -> None:
             for name, url in stores.items():
                 seconds = asyncio.run(talk(url))
                 print(f"| {name} | {seconds:.1f} | {THREADS * TURNS / seconds:.0f} |", flush=True)
+            rows = [
+                crowd_row("SQLite", 1.2, turns=10),
+                crowd_row("PostgreSQL", 1.3, turns=10, create=postgres_server().create),
+            ]
+            print("\n".join([HEAD, *rows]), flush=True)
         finally:
             stop_postgres_server()
 

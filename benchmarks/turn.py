@@ -1,11 +1,13 @@
 """What one turn costs beside LangGraph and LangChain, and what ours costs as its thread grows.
 
-python -m benchmarks.turn [--quick] [PART ...]     # peers, imported, grown, sql, crowd
+python -m benchmarks.turn [--quick] [PART ...]     # peers, imported, narrow, grown, sql, crowd
 
 All have a model that answers at once with 300 bytes, and keep threads in SQLite: longtable as
 `open_persistence` opens it, the others as `SqliteSaver.from_conn_string` does (it waits for the
 disk at each commit: some 2 ms of a turn). A figure is the median of `RUNS` runs, each the median of
-a few turns; the systems take turns within a run, so that a busy machine slows all.
+a few turns; the systems take turns within a run, so that a busy machine slows all. Where
+compactions come in every few turns only, a figure is the mean of many turns. Each goal is compared
+with time of the processor.
 """
 
 import argparse
@@ -26,11 +28,13 @@ from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMes
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.runnables import Runnable
 from langchain_core.tools import BaseTool, tool
+from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.message import add_messages
 from typing_extensions import TypedDict
 
+from benchmarks.goals import HEAD, row
 from longtable.graph import Context, Conversation, Database, build_graph, open_persistence
 
 RUNS = 5
@@ -42,7 +46,10 @@ NARROW = 32_000
 THREADS = 100
 FILLER = "and what of the north and the south and the east and the west " * 5
 ROWS = "SELECT city, week, orders, revenue FROM sales LIMIT 20"
-SYSTEMS = ("StateGraph + add_messages", "create_agent + summarization", "longtable")
+AGENT = "create_agent + summarization"
+SYSTEMS = ("StateGraph + add_messages", AGENT, "longtable")
+NARROW_TURNS = 30
+"""Turns whose mean is taken at the narrow limit."""
 
 Ask = Callable[[str], object]
 
@@ -85,15 +92,18 @@ def graphs(
     limit: int = ROOMY,
     model: BaseChatModel | None = None,
     tools: Sequence[BaseTool] = (),
+    postgres: str = "",
 ) -> Iterator[Callable[..., Ask]]:
     """Give a function that opens a thread of one system, which may begin with a transcript, and
-    returns how to ask on it.
+    returns how to ask on it. `postgres`: the URL of a database to keep threads in instead of
+    SQLite.
     """
     speaker = model or InstantModel()
     with ExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory())
         if system == "longtable":
-            persistence = stack.enter_context(open_persistence(f"sqlite:///{folder}/chat.db"))
+            url = postgres or f"sqlite:///{folder}/chat.db"
+            persistence = stack.enter_context(open_persistence(url))
             ours = build_graph(model=speaker, tools=tools).compile(
                 checkpointer=persistence.checkpointer, store=persistence.store
             )
@@ -112,7 +122,11 @@ def graphs(
 
             yield open_ours
             return
-        saver = stack.enter_context(SqliteSaver.from_conn_string(f"{folder}/chat.db"))
+        saver: BaseCheckpointSaver[Any]
+        if postgres:
+            saver = stack.enter_context(_postgres_saver(postgres))
+        else:
+            saver = stack.enter_context(SqliteSaver.from_conn_string(f"{folder}/chat.db"))
         if system == "StateGraph + add_messages":
             builder = StateGraph(Plain)
 
@@ -142,6 +156,28 @@ def graphs(
             return ask
 
         yield open_theirs
+
+
+@contextmanager
+def _postgres_saver(url: str) -> Iterator[BaseCheckpointSaver[Any]]:
+    """Open LangGraph's saver on a pool of as many connections as ours has."""
+    from langgraph.checkpoint.postgres import PostgresSaver
+    from psycopg import Connection
+    from psycopg.rows import DictRow, dict_row
+    from psycopg_pool import ConnectionPool
+
+    from longtable.store.postgres_store import CONNECTIONS, OPTIONS
+
+    with ConnectionPool(
+        url,
+        connection_class=Connection[DictRow],
+        max_size=CONNECTIONS,
+        timeout=120,
+        kwargs={**OPTIONS, "row_factory": dict_row},
+    ) as pool:
+        saver = PostgresSaver(pool)
+        saver.setup()
+        yield saver
 
 
 @dataclass(frozen=True)
@@ -186,6 +222,7 @@ def peers(quick: bool) -> None:
     """
     later = 150 if quick else 500
     columns = [_grown(50, ROOMY), _grown(later, ROOMY), _grown(later, NARROW), _imported()]
+    goals = {"turn 50": 1.1, f"turn {later}": 0.5, "": 1.0, "1,000 messages imported": 0.6}
     for kind in ("wall", "processor"):
         print(
             f"| ms a turn ({kind}) | turn 50 | turn {later} | turn {later}, compacted at a limit of"
@@ -207,11 +244,37 @@ def peers(quick: bool) -> None:
             ]
             print(f"| longtable over {system} | {' | '.join(shares)} |", flush=True)
         print()
+    print(HEAD)
+    for (when, goal), column in zip(goals.items(), columns, strict=True):
+        if when:  # at the narrow limit a median has no compaction: see `narrow`
+            share = column["longtable"].processor / column[AGENT].processor
+            print(row(f"{when}, longtable over create_agent", share, goal), flush=True)
+    print()
 
 
 def imported(quick: bool) -> None:
     """Print ms a turn of the three systems after 1,000 messages at once."""
     print(_imported(), quick)
+
+
+def narrow(quick: bool) -> None:
+    """Print ms of turns at a limit of 32,000 with their compactions, ours over create_agent's."""
+    later = 100 if quick else 300
+    with ExitStack() as stack:
+        asks = {
+            system: stack.enter_context(graphs(system, limit=NARROW))() for system in SYSTEMS[1:]
+        }
+        for ask in asks.values():
+            run(ask, later)
+        costs = dict.fromkeys(asks, 0.0)
+        for _ in range(NARROW_TURNS):
+            for system, ask in asks.items():
+                costs[system] += run(ask, 1).processor / NARROW_TURNS
+    for system, cost in costs.items():
+        print(f"{system}, turn {later} at a limit of 32,000: {cost:.1f} ms of the processor")
+    print(HEAD)
+    share = costs["longtable"] / costs[AGENT]
+    print(row(f"turn {later} at 32,000, longtable over create_agent", share, 1.0), flush=True)
 
 
 def _grown(turns: int, limit: int) -> dict[str, Cost]:
@@ -239,7 +302,10 @@ def _imported() -> dict[str, Cost]:
 def grown(quick: bool) -> None:
     """Print ms of our own turns as a thread grows, at a limit of 32,000."""
     with graphs("longtable", limit=NARROW) as opened:
-        _print_growth("longtable, text", opened(), [50, 200] if quick else [50, 500, 5_000])
+        turns = [50, 200] if quick else [50, 500, 5_000]
+        costs = _print_growth("longtable, text", opened(), turns)
+    print(HEAD)
+    print(row(f"turn {turns[-1]:,} over turn {turns[0]}", costs[-1] / costs[0], 1.2), flush=True)
 
 
 def sql(quick: bool) -> None:
@@ -262,14 +328,15 @@ def sql(quick: bool) -> None:
             checkpointer=persistence.checkpointer, store=persistence.store
         )
         conversation = Conversation(graph, "t", context=Context(model_limit=NARROW))
-        _print_growth(
-            "longtable, 20 rows x 4 columns a turn",
-            conversation.ask,
-            [50, 200] if quick else [50, 500, 1_000],
-        )
+        turns = [50, 200] if quick else [50, 500, 1_000]
+        costs = _print_growth("longtable, 20 rows x 4 columns a turn", conversation.ask, turns)
+    print(HEAD)
+    for turn, cost in zip(turns, costs, strict=True):
+        print(row(f"a SQL turn, turn {turn:,}, ms of the processor", cost, 30), flush=True)
 
 
-def _print_growth(name: str, ask: Ask, turns: Sequence[int]) -> None:
+def _print_growth(name: str, ask: Ask, turns: Sequence[int]) -> list[float]:
+    """Print the cost of a turn as a thread grows. Return ms of the processor at these turns."""
     done = 0
     costs: list[float] = []
     for turn in turns:
@@ -291,22 +358,34 @@ def _print_growth(name: str, ask: Ask, turns: Sequence[int]) -> None:
             " of 40)",
             flush=True,
         )
+    return costs
 
 
 def crowd(quick: bool) -> None:
-    """Print turns a second of 100 conversations at once, each turn with a call of one tool."""
+    """Print what a turn costs of 100 conversations at once on SQLite."""
+    print(HEAD)
+    print(crowd_row("SQLite", 1.2, turns=3 if quick else 10), flush=True)
+
+
+def crowd_row(
+    store: str, goal: float, *, turns: int, create: Callable[[], str] | None = None
+) -> str:
+    """Measure turns of 100 conversations at once, each turn with a call of one tool. Return the row
+    that compares ours with create_agent's. `create` makes a database in PostgreSQL and returns its
+    URL.
+    """
 
     @tool
     def look(place: str) -> str:
         """Look a place up."""
         return f"{place}: sunny"
 
-    turns = 3 if quick else 10
-    rates = {}
+    costs = {}
     for system in SYSTEMS[1:]:
         model = InstantModel(call="look", args={"place": "north"})
+        url = create() if create else ""
         with (
-            graphs(system, model=model, tools=[look]) as opened,
+            graphs(system, model=model, tools=[look], postgres=url) as opened,
             ThreadPoolExecutor(THREADS) as pool,
         ):
             asks = [opened(f"t{n}") for n in range(THREADS)]
@@ -314,20 +393,29 @@ def crowd(quick: bool) -> None:
             begun = time.perf_counter()
             cpu = time.process_time()
             list(pool.map(lambda ask: run(ask, turns), asks))
-            rates[system] = THREADS * turns / (time.perf_counter() - begun)
-            each = (time.process_time() - cpu) * 1000 / THREADS / turns
+            rate = THREADS * turns / (time.perf_counter() - begun)
+            costs[system] = (time.process_time() - cpu) * 1000 / THREADS / turns
             print(
-                f"{THREADS} conversations at once, {system}: {rates[system]:.0f} turns a second,"
-                f" {each:.0f} ms of processor a turn",
+                f"{THREADS} conversations at once, {store}, {system}: {rate:.0f} turns a second,"
+                f" {costs[system]:.1f} ms of the processor a turn",
                 flush=True,
             )
-    print(f"longtable over create_agent: {rates['longtable'] / rates[SYSTEMS[1]]:.2f}")
+    share = costs["longtable"] / costs[AGENT]
+    return row(f"{THREADS} at once on {store}, longtable over create_agent", share, goal)
 
 
-PARTS = {"peers": peers, "imported": imported, "grown": grown, "sql": sql, "crowd": crowd}
+PARTS = {
+    "peers": peers,
+    "imported": imported,
+    "narrow": narrow,
+    "grown": grown,
+    "sql": sql,
+    "crowd": crowd,
+}
+USUAL = ("peers", "narrow", "grown", "sql", "crowd")
 
 
-def main(parts: Sequence[str] = ("peers", "grown", "sql", "crowd"), *, quick: bool = False) -> None:
+def main(parts: Sequence[str] = USUAL, *, quick: bool = False) -> None:
     """Measure, print."""
     for part in parts:
         PARTS[part](quick)
@@ -338,4 +426,4 @@ if __name__ == "__main__":
     parser.add_argument("--quick", action="store_true", help="fewer turns")
     parser.add_argument("parts", nargs="*", choices=[*PARTS, []], default=[])
     given = parser.parse_args()
-    main(given.parts or ("peers", "grown", "sql", "crowd"), quick=given.quick)
+    main(given.parts or USUAL, quick=given.quick)

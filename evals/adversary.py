@@ -14,8 +14,10 @@ from string import ascii_lowercase
 
 from longtable.base.errors import DatabaseError
 from longtable.tools.database import Database
+from longtable.tools.engines.dialects import dialect_of
 from longtable.tools.sql.table_policy import TablePolicy
 from longtable.tools.toolset import run_sql
+from tests.support.clickhouse import stop_clickhouse_server
 from tests.support.mariadb import stop_mariadb_server
 from tests.support.postgres import stop_postgres_server
 from tests.tools.databases import DIALECTS, make, url
@@ -124,6 +126,21 @@ QUESTIONS = {
         "SELECT s.id FROM secrets s JOIN q ON q.id = s.id WHERE LOCATE(q.c, s.secret) = 1",
         f"SELECT s.id, ELT(1 + (s.secret < p.c), 0, 1) FROM {_PAIRS}",
     ],
+    "clickhouse": [
+        f"SELECT s.id, if(s.secret < p.c, 1, 0) FROM {_PAIRS}",
+        f"SELECT s.id FROM {_PAIRS} WHERE multiIf(s.secret < p.c, 1, 0)",
+        f"SELECT s.id, least(s.secret, p.c) = s.secret AND s.secret <> p.c FROM {_PAIRS}",
+        f"SELECT s.id FROM {_PAIRS} WHERE (s.secret, 1) < (p.c, 1)",
+        f"SELECT s.id FROM {_PAIRS} WHERE arrayExists(x -> x < p.c, [s.secret])",
+        f"SELECT s.id FROM {_PAIRS} WHERE arraySort([s.secret, p.c])[1] <> p.c",
+        f"SELECT s.id, countIf(s.secret < p.c) FROM {_PAIRS} GROUP BY s.id",
+        f"SELECT s.id, max(x) FROM (SELECT s.id AS id, s.secret < p.c AS x FROM {_PAIRS}) AS s GROUP BY s.id",
+        "SELECT s.id FROM secrets s JOIN q ON q.id = s.id WHERE startsWith(s.secret, q.c)",
+        "SELECT s.id FROM secrets s JOIN q ON q.id = s.id WHERE match(s.secret, concat('^', q.c))",
+        "SELECT s.id FROM secrets s JOIN q ON q.id = s.id WHERE position(s.secret, q.c) = 1",
+        "SELECT s.id FROM secrets s ASOF JOIN p ON p.id = s.id AND s.secret < p.c",
+        "SELECT id, argMax(1 - f, v) FROM " + _BOTH + " AS u GROUP BY id",
+    ],
 }
 """Each returns the rows whose text sorts before `p.c`: the letters known so far, and one more. `q`
 holds the known letters with each letter before that one; `z` the probes and empty texts. A second
@@ -201,7 +218,7 @@ class Adversary:
         }
 
     def _rows(self, rows: Iterable[tuple[int, str]]) -> str:
-        if self.database.dialect == "mysql":  # sqlglot reads VALUES there as a function
+        if not dialect_of(self.database.dialect).lists_values:
             return " UNION ALL ".join(f"SELECT {number}, '{text}'" for number, text in rows)
         return f"VALUES {', '.join(map(_row, rows))}"
 
@@ -271,6 +288,7 @@ def main() -> None:
                 )
     finally:
         stop_postgres_server()
+        stop_clickhouse_server()
         stop_mariadb_server()
     raise SystemExit(1 if total else 0)
 

@@ -24,6 +24,7 @@ from longtable.base.errors import DatabaseError
 from longtable.tools.database import Database, QueryLimits
 from longtable.tools.sql.table_policy import TablePolicy
 from longtable.tools.toolset import run_sql
+from tests.support.clickhouse import clickhouse_server, stop_clickhouse_server
 from tests.support.mariadb import mariadb_server, stop_mariadb_server
 from tests.support.postgres import postgres_server, stop_postgres_server
 from tests.tools.databases import DIALECTS, ONLY, SCHEMA, make_file, url
@@ -285,6 +286,10 @@ class Pair:
         if self.dialect == "mysql":
             names = (self.one.name, self.other.name)
             return repr([mariadb_server().run(_HELD_BY_MARIADB, database=name) for name in names])
+        if self.dialect == "clickhouse":
+            names = (self.one.name, self.other.name)
+            ask = clickhouse_server().run
+            return repr([ask(_HELD_BY_CLICKHOUSE, database=name) for name in names])
         files = sorted(path for path in self.folder.rglob("*") if path.is_file())
         return repr([(str(path), hashlib.sha256(path.read_bytes()).hexdigest()) for path in files])
 
@@ -304,6 +309,12 @@ SELECT (SELECT JSON_ARRAYAGG(CONCAT_WS('|', id, name, city, salary)) FROM people
        (SELECT COUNT(*) FROM information_schema.tables), (SELECT COUNT(*) FROM information_schema.routines),
        (SELECT COUNT(*) FROM mysql.global_priv), (SELECT COUNT(*) FROM information_schema.global_variables)
 """
+_HELD_BY_CLICKHOUSE = """
+SELECT (SELECT groupArray(tuple(*)) FROM people), (SELECT groupArray(secret) FROM vault),
+       (SELECT groupArray((id, name, salary, email)) FROM staff), (SELECT count() FROM system.tables),
+       (SELECT count() FROM system.functions)
+"""
+_SERVERS = ("postgres", "mysql", "clickhouse")
 
 
 @contextmanager
@@ -320,6 +331,8 @@ def pair(dialect: str, folder: Path) -> Iterator[Pair]:
             urls.append(postgres_server().create(text))
         elif dialect == "mysql":
             urls.append(mariadb_server().create(text))
+        elif dialect == "clickhouse":
+            urls.append(clickhouse_server().create(text))
         else:
             home = folder / f"{number}"
             home.mkdir()
@@ -333,7 +346,7 @@ def pair(dialect: str, folder: Path) -> Iterator[Pair]:
             one,
             other,
             folder,
-            (one.name, other.name) if dialect in ("postgres", "mysql") else ("\0", "\0"),
+            (one.name, other.name) if dialect in _SERVERS else ("\0", "\0"),
             urls=tuple(urls),
         )
 
@@ -378,6 +391,7 @@ def main() -> None:
         ]
     finally:
         stop_postgres_server()
+        stop_clickhouse_server()
         stop_mariadb_server()
     raise SystemExit(1 if any(two.findings for two in findings) else 0)
 

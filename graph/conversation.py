@@ -221,7 +221,9 @@ class Conversation:
         `RequestLimits.bytes`.
         """
         check_type("the text of a message", text, str)
-        return self._answer_of(list(self.stream(text, id=id, name=name, images=images)))
+        runner = replace(self._runner, live=False)
+        question = Question(text, id, name, images)
+        return self._answer_of(list(turns.iterate(turns.ask(runner, question, None, None))))
 
     async def aask(
         self,
@@ -233,9 +235,9 @@ class Conversation:
     ) -> Answer:
         """Run one turn and return its answer, as `ask` does."""
         check_type("the text of a message", text, str)
-        return self._answer_of(
-            [event async for event in self.astream(text, id=id, name=name, images=images)]
-        )
+        runner = replace(self._awaiting_runner, live=False)
+        question = Question(text, id, name, images)
+        return self._answer_of([event async for event in turns.ask(runner, question, None, None)])
 
     def _answer_of(self, events: Sequence[Event]) -> Answer:
         return answer_of(events).drawn_by(self.chart)
@@ -254,12 +256,14 @@ class Conversation:
         Raises `WrongDecisionError` or `NothingAskedError` if the answer does not fit; then nothing
         has changed.
         """
-        return self._answer_of(list(self.stream(answer=answer, waiting_id=waiting_id)))
+        runner = replace(self._runner, live=False)
+        return self._answer_of(list(turns.iterate(turns.ask(runner, None, answer, waiting_id))))
 
     async def aresume(self, answer: Any = None, *, waiting_id: str | None = None) -> Answer:
         """Continue a turn that waits, as `resume` does."""
+        runner = replace(self._awaiting_runner, live=False)
         return self._answer_of(
-            [event async for event in self.astream(answer=answer, waiting_id=waiting_id)]
+            [event async for event in turns.ask(runner, None, answer, waiting_id)]
         )
 
     def stream(

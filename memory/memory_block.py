@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
-from typing import Any
 
+from longtable.base.concurrency import BoundedCache
 from longtable.memory.call_config import CallConfig
 from longtable.memory.compaction.ledger import LedgerLine, fit_ledger, render_ledger
 from longtable.memory.counting.tokens import counter
@@ -103,18 +103,38 @@ def ledger_of(thread: Thread, call_config: CallConfig) -> tuple[list[LedgerLine]
     Queries of excluded messages are left out.
     """
     most = call_config.ledger_tokens // LEAST_LINE + 1
-    stored: list[Any] = []
+    lines: list[LedgerLine] = []
     for record in reversed(thread.chain):
-        stored = [*record.get("ledger", ()), *stored] if len(stored) < most else stored
+        if len(lines) < most:
+            lines = [*_lines_of(record), *lines]
+    lines = lines[-most:]
     earlier = sum(
         len(record.get("ledger", ())) + record.get("earlier", 0) for record in thread.chain
-    ) - len(stored[-most:])
-    lines = [LedgerLine.from_json(line) for line in stored[-most:]]
+    ) - len(lines)
     # The question of a turn of which a message was excluded may be that message.
     lines = [
         replace(line, question="") if line.turn in thread.excluded_turns else line for line in lines
     ]
     return [line for line in lines if line.message_id not in thread.excluded], earlier
+
+
+_lines: BoundedCache[int, tuple[Compaction, tuple[LedgerLine, ...]]] = BoundedCache(1_024)
+"""The lines of compactions, by the Python id of the compaction. It is kept too, so that no other
+object can get the same id.
+"""
+
+
+def _lines_of(record: Compaction) -> tuple[LedgerLine, ...]:
+    """Return the lines of a compaction. They are read once, because a thread's compactions are the
+    same objects throughout a turn: 800 lines were read in each turn of a long talk.
+    """
+    if "ledger" not in record:
+        return ()
+    known = _lines.get(id(record))
+    if known is not None:
+        return known[1]
+    lines = tuple(LedgerLine.from_json(line) for line in record["ledger"])
+    return _lines.put(id(record), (record, lines))[1]
 
 
 def pins_that_fit(pins: list[Pin], call_config: CallConfig) -> tuple[list[Pin], int]:
@@ -139,7 +159,15 @@ def ledger_text(
     newest queries stay longest. `earlier`: number of queries that are not in `lines`.
     """
     most = call_config.ledger_tokens if budget is None else min(budget, call_config.ledger_tokens)
-    fitting, dropped = fit_ledger(lines, most, partial(_tokens, call_config.encoding), language)
+    return _ledger_text(tuple(lines), earlier, most, call_config.encoding, language)
+
+
+@lru_cache(maxsize=128)
+def _ledger_text(
+    lines: tuple[LedgerLine, ...], earlier: int, most: int, encoding: str, language: str
+) -> str:
+    # The same lines are fitted several times a turn, and change with a compaction only.
+    fitting, dropped = fit_ledger(lines, most, partial(_tokens, encoding), language)
     return render_ledger(fitting, language, earlier + dropped) if fitting else ""
 
 

@@ -7,7 +7,7 @@ import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, cast
 
 from longtable.base.errors import (
@@ -98,7 +98,7 @@ def log_damaged(error: DamagedThreadError) -> None:
 def item_value(text: object) -> dict[str, Any]:
     """Return the value of an item of the store, `{DAMAGED: True}` if the value cannot be read."""
     try:
-        value = json.loads(cast("str | bytes", text))
+        value = json.loads(text.decode() if isinstance(text, bytes) else cast("str", text))
     except UNREADABLE:
         value = None
     return value if isinstance(value, dict) else {DAMAGED: True}
@@ -108,11 +108,20 @@ def item_row(cursor: sqlite3.Cursor, row: tuple[Any, ...]) -> tuple[Any, ...]:
     """Return a row with unreadable times replaced by `EPOCH`, because one bad time would make
     LangGraph's whole query fail.
     """
-    names = [column[0] for column in cursor.description]
-    return tuple(
-        EPOCH if name in TIMES and not _is_time(cell) else cell
-        for name, cell in zip(names, row, strict=True)
-    )
+    places = _time_places(cursor.description)
+    if all(_is_time(row[place]) for place in places):
+        return row
+    cells = list(row)
+    for place in places:
+        if not _is_time(cells[place]):
+            cells[place] = EPOCH
+    return tuple(cells)
+
+
+@lru_cache(maxsize=16)
+def _time_places(description: tuple[tuple[Any, ...], ...]) -> tuple[int, ...]:
+    """Return the places of the columns that hold times."""
+    return tuple(place for place, column in enumerate(description) if column[0] in TIMES)
 
 
 def _is_time(cell: object) -> bool:

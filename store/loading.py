@@ -20,11 +20,13 @@ from langgraph.checkpoint.sqlite import SqliteSaver
 from longtable.base.errors import (
     LongtableError,
 )
+from longtable.store.shared_values import SIZES, SharedValues
 
 _FIELDS = {
-    (kind.__module__, kind.__name__): (kind, frozenset(kind.model_fields))
+    (kind.__module__, kind.__name__): (kind, set(kind.model_fields))
     for kind in (AIMessage, HumanMessage, SystemMessage, ToolMessage)
 }
+"""For the names under which a message is stored, its class and the names of all its fields."""
 _EMPTY_LIST = ormsgpack.packb([])
 _METADATA = "CAST(c.metadata AS TEXT)"
 _ANCESTORS = f"""WITH RECURSIVE ancestors(checkpoint_id, parent, counters) AS (
@@ -53,25 +55,52 @@ class MessageSerializer(JsonPlusSerializer):
     when it was written, and to validate it again took more than half of the time: 8.2 us for a
     message of 300 bytes, against 3.6 us without. LangGraph decodes everything else: subclasses,
     messages with fields of another version, damaged bytes.
+
+    `shared`: messages that turns share, None if each load decodes all of its own.
     """
+
+    shared: SharedValues | None = None
+
+    @classmethod
+    def with_shared(cls) -> "MessageSerializer":
+        """Return a serializer whose turns share messages. Not for an encrypted store, whose texts
+        do not stay in memory.
+        """
+        serializer = cls()
+        serializer.shared = SharedValues()
+        return serializer
 
     def loads_typed(self, data: tuple[str, bytes]) -> Any:
         """Return the value that `data` encodes."""
         kind, stored = data
-        return self._unpacked(stored) if kind == "msgpack" else super().loads_typed(data)
+        if kind != "msgpack":
+            return super().loads_typed(data)
+        return self._shared(stored)
 
     def _unpacked(self, stored: bytes) -> Any:
         return ormsgpack.unpackb(
             stored, ext_hook=self._extension, option=ormsgpack.OPT_NON_STR_KEYS
         )
 
+    def _shared(self, stored: bytes) -> Any:
+        """Return the value of these bytes, that of an earlier turn if it is kept."""
+        shared = self.shared.for_load() if self.shared is not None else None
+        if shared is None or len(stored) not in SIZES:
+            return self._unpacked(stored)
+        known = shared.get(stored)
+        return known if known is not None else shared.put(stored, self._unpacked(stored))
+
     def _extension(self, code: int, stored: bytes) -> Any:
         if code == EXT_PYDANTIC_V2:
+            shared = self.shared.for_load() if self.shared is not None else None
+            if shared is not None and (known := shared.get(stored)) is not None:
+                return known
             try:
                 module, name, fields, _ = self._unpacked(stored)
                 kind, names = _FIELDS[module, name]
                 if fields.keys() == names:
-                    return _message(kind, fields)
+                    message = _message(kind, fields, names)
+                    return message if shared is None else shared.put(stored, message)
             except (KeyError, TypeError, ValueError, AttributeError):  # another class, or damaged
                 pass
         elif (
@@ -80,7 +109,7 @@ class MessageSerializer(JsonPlusSerializer):
         ):
             return parts[2]  # what a step failed with: LangGraph keeps it for people to look at
         elif code == EXT_DELTA_SNAPSHOT:
-            return self._langgraphs(code, _EMPTY_LIST)._replace(value=self._unpacked(stored))
+            return self._langgraphs(code, _EMPTY_LIST)._replace(value=self._shared(stored))
         return self._langgraphs(code, stored)
 
     def _langgraphs(self, code: int, stored: bytes) -> Any:
@@ -88,12 +117,12 @@ class MessageSerializer(JsonPlusSerializer):
         return super().loads_typed(("msgpack", ormsgpack.packb(ormsgpack.Ext(code, stored))))
 
 
-def _message(kind: type[BaseMessage], fields: dict[str, Any]) -> BaseMessage:
+def _message(kind: type[BaseMessage], fields: dict[str, Any], names: set[str]) -> BaseMessage:
     """Return the message that pydantic's `model_construct` would make, in a quarter of the time."""
     message = kind.__new__(kind)
     set_ = object.__setattr__
     set_(message, "__dict__", fields)
-    set_(message, "__pydantic_fields_set__", set(fields))
+    set_(message, "__pydantic_fields_set__", names.copy())
     set_(message, "__pydantic_extra__", {})
     set_(message, "__pydantic_private__", None)
     return message

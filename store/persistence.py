@@ -209,7 +209,7 @@ def _sqlite(path: Path, lease: SqliteLease, key: str | None) -> Iterator[_Parts]
             for pragma in file.pragmas:
                 connection.execute(pragma)
         items.row_factory = item_row
-        saver = LoadingSaver(checkpoints, serde=file.serde or MessageSerializer())
+        saver = LoadingSaver(checkpoints, serde=file.serde or MessageSerializer.with_shared())
         store = LockedStore(items, deserializer=item_value)
         locks += [store.lock, saver.lock]
         yield _Parts(GuardedSaver(saver, locks=threads), _encrypted(store, file.serde))

@@ -291,7 +291,10 @@ def open_threads(
             open=True,
         ) as pool,
     ):
-        yield PostgresSaver(pool, serde=serde or MessageSerializer()), RetryingStore(pool)
+        yield (
+            PostgresSaver(pool, serde=serde or MessageSerializer.with_shared()),
+            RetryingStore(pool),
+        )
 
 
 def _has_input(socket: int) -> bool:

@@ -34,11 +34,21 @@ from longtable.base.concurrency import a_from, in_thread
 from longtable.store.damage import readable
 from longtable.store.heads import Heads, Key, ProcessHeads, Saver, SqliteHeads, retry_once
 from longtable.store.locks import ThreadLocks
+from longtable.store.shared_values import sharing
 from longtable.store.writers import Writer
 
 Result = TypeVar("Result")
 # LangGraph keeps keys that begin with two underscores out of a checkpoint's metadata
 MARK = "__longtable_base"
+AT_ONCE = "__longtable_at_once"
+"""Key in the config of a run. If it is true, the writes of a task are stored together with the
+checkpoint that follows them. A run may set it if each superstep has one task, and if nothing waits
+for a reader between a task's end and the checkpoint.
+"""
+SHARES = "__longtable_shares"
+"""Key in the config of a run. If it is true, the run may be handed messages that an earlier run was
+handed; see `shared_values`.
+"""
 FILLED = "recursion_limit"
 """A key that LangGraph puts into each config of a run or an update. A config with this key is
 LangGraph's own copy of the caller's config.
@@ -149,11 +159,21 @@ class GuardedSaver(BaseCheckpointSaver[Any]):
         task_id: str,
         task_path: str = "",
     ) -> None:
-        """Store the writes of a task. Raises `ThreadBusyError` if another run has written."""
-        self._write(
-            config,
-            lambda saver: saver.put_writes(_without_mark(config), writes, task_id, task_path),
-        )
+        """Store the writes of a task. Raises `ThreadBusyError` if another run has written. In a run
+        with `AT_ONCE` they are stored with the checkpoint that follows, which halves the
+        transactions of a turn. A process that is killed in between, within a millisecond, runs the
+        task again, as if it had been killed before the task's end.
+        """
+
+        def write(saver: Saver) -> None:
+            saver.put_writes(_without_mark(config), writes, task_id, task_path)
+
+        writer = _writer_of(config)
+        if writer is not None and _stored_at_once(config, writes):
+            with writer.order:
+                writer.waiting.append(write)
+            return
+        self._write(config, write)
 
     def _write(
         self,
@@ -171,6 +191,8 @@ class GuardedSaver(BaseCheckpointSaver[Any]):
             with self.heads.writing(_key_of(config)) as head:
                 if writer is not None:
                     writer.claim(head, checkpoint)
+                    for earlier in writer.waiting:
+                        earlier(head.saver)
                 return write(head.saver)
 
         if writer is None:
@@ -192,7 +214,8 @@ class GuardedSaver(BaseCheckpointSaver[Any]):
         self, *, config: RunnableConfig, channels: Sequence[str]
     ) -> Mapping[str, DeltaChannelHistory]:
         """Return the stored values and writes from which delta channels are rebuilt."""
-        with _decoding(config):
+        shares = bool(_configurable(config).get(SHARES))
+        with _decoding(config), sharing(shares=shares):
             return retry_once(
                 lambda: self.inner.get_delta_channel_history(
                     config=_without_mark(config), channels=channels
@@ -294,6 +317,16 @@ def _writer_of(config: RunnableConfig) -> Writer | None:
     """
     writer = _configurable(config).get(MARK)
     return writer if isinstance(writer, Writer) and writer.key == _key_of(config) else None
+
+
+def _stored_at_once(config: RunnableConfig, writes: Sequence[tuple[str, Any]]) -> bool:
+    """Return whether these writes of a task may wait for the next checkpoint. What says how a task
+    stopped may not, for no checkpoint follows it: an error, a question to a person.
+    """
+    configurable = _configurable(config)
+    if not configurable.get(AT_ONCE) or configurable.get("checkpoint_ns"):
+        return False
+    return not any(channel.startswith("__") for channel, _ in writes)
 
 
 def _without_mark(config: RunnableConfig) -> RunnableConfig:

@@ -2,6 +2,7 @@
 
 import threading
 import time
+from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
@@ -9,7 +10,7 @@ from langgraph.checkpoint.base import Checkpoint, CheckpointMetadata
 from langgraph.checkpoint.base.id import uuid6
 
 from longtable.base.errors import PersistenceError, ThreadBusyError
-from longtable.store.heads import Head, Key
+from longtable.store.heads import Head, Key, Saver
 
 SINCE_1582 = 0x01B21DD213814000
 
@@ -45,6 +46,8 @@ class Writer(str):
     """The time, in units of 100 ns, that is added to the times in the ids of the run's checkpoints.
     It is above 0 if the checkpoint that the run loaded is ahead of the clock.
     """
+    waiting: list[Callable[[Saver], None]]
+    """Functions that write what waits to be stored with the next write."""
     order: threading.Lock
     """Lock with which only one write of the run at a time compares the head and notes its result.
     """
@@ -60,6 +63,7 @@ class Writer(str):
         writer.free = free
         writer.stored = False
         writer.writes = 0
+        writer.waiting = []
         writer.order = threading.Lock()
         ahead = (_time_of(loaded) or 0) - (time.time_ns() // 100 + SINCE_1582)
         writer.shift = ahead + 1 if 0 < ahead < MOST_AHEAD else 0
@@ -109,6 +113,7 @@ class Writer(str):
     def wrote(self, checkpoint: Checkpoint | None, metadata: CheckpointMetadata | None) -> None:
         """Note that a write of this run was stored."""
         self.writes += 1
+        self.waiting.clear()
         if checkpoint is None or metadata is None:
             # Of a task: with durability "exit" the input may be among it.
             self.stored = self.stored or None

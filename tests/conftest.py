@@ -54,6 +54,8 @@ def end_of_the_postgres_server() -> Iterator[None]:
         module.stop_postgres_server()
     if module := sys.modules.get("tests.support.mariadb"):
         module.stop_mariadb_server()
+    if module := sys.modules.get("tests.support.clickhouse"):
+        module.stop_clickhouse_server()
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

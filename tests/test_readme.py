@@ -658,6 +658,7 @@ def test_every_extra_is_documented_and_every_documented_one_exists() -> None:
         "dev",
         "bench",
         "notebook",
+        "clickhouse-test",
     }
     named = set(re.findall(r"extras? `(\w+)`", ALL)) | {
         name for each in re.findall(r"-e '\.\[([\w,]+)\]'", ALL) for name in each.split(",")

@@ -137,7 +137,7 @@ def test_no_files_import_each_other_in_a_circle() -> None:
     assert not cycles, "\n".join(" <-> ".join(cycle) for cycle in sorted(cycles))
 
 
-_ENGINE = re.compile("sqlite|duckdb|postgres|mysql|mariadb", re.IGNORECASE)
+_ENGINE = re.compile("sqlite|duckdb|postgres|mysql|mariadb|clickhouse", re.IGNORECASE)
 NAMES_ENGINES = {
     "tools/engines/": "the engines",
     "store/": "threads live in files or servers of our own",

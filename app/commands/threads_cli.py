@@ -32,6 +32,8 @@ from longtable.base.errors import ConfigError, ThreadNotFoundError
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
 
+    from longtable.graph.listing.thread_search import OnIndexed
+
 threads_app = typer.Typer(invoke_without_command=True, add_completion=False)
 
 Limit = Annotated[int, typer.Option(min=1, max=100_000, help="Most lines.")]
@@ -171,13 +173,15 @@ def search(
         from longtable.app.console import render
         from longtable.graph.listing.thread_search import search_threads
 
-        hits = search_threads(
-            opened.persistence,
-            query,
-            limit=limit,
-            on_damaged=opened.report_damaged,
-            **options.whose,
-        )
+        with _indexing(opened.screen.language) as on_indexed:
+            hits = search_threads(
+                opened.persistence,
+                query,
+                limit=limit,
+                on_damaged=opened.report_damaged,
+                on_indexed=on_indexed,
+                **options.whose,
+            )
         rows = [[hit.thread_id, str(hit.turn), hit.title, hit.excerpt] for hit in hits]
         opened.screen.listing(
             "search",
@@ -185,6 +189,22 @@ def search(
             list(map(asdict, hits)),
             empty="nothing_found",
         )
+
+
+@contextmanager
+def _indexing(language: str) -> "Iterator[OnIndexed]":
+    """Show on standard error how many threads were read for the index, as a bar in a terminal."""
+    if not sys.stderr.isatty():
+        yield lambda _done, _total: None
+        return
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+    from longtable.app.console.screen import make_console
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    with Progress(*columns, console=make_console(stderr=True), transient=True) as bar:
+        task = bar.add_task(say("indexing", language), total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
 @threads_app.command()

@@ -5,16 +5,15 @@ Its part about the schema is made in `schema_config`.
 """
 
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 
 from langchain_core.language_models import BaseChatModel
 
 from longtable.base.context import Context
-from longtable.base.errors import ConfigError, UnknownModelError
+from longtable.base.errors import UnknownModelError
 from longtable.graph.wiring.answerers import ToolOffer, model_name
 from longtable.graph.wiring.schema_config import schema_config
-from longtable.memory.counting.model_limits import encoding_name, model_limit
+from longtable.memory.counting.model_limits import encoding_name, known_limit, model_limit
 from longtable.memory.counting.tokens import counter
 from longtable.memory.policy import CompactionPolicy
 from longtable.nodes.state import (
@@ -239,17 +238,12 @@ def _limit_of(model: BaseChatModel, context: Context, *, own: bool) -> int:
     settings is used only if no other limit is known. Raises `ConfigError` if no limit is known.
     """
     name = model_name(model)
-    if own:
-        with suppress(ConfigError):
-            return model_limit(name, profile=model.profile)
-    return model_limit(name, setting=context.model_limit, profile=model.profile)
+    limit = known_limit(name, model.profile) if own else None
+    return limit or model_limit(name, setting=context.model_limit, profile=model.profile)
 
 
 def _window(summarizer: BaseChatModel, limit: int) -> int:
     """Return the input limit of the summariser in tokens. If it is unknown, return the limit of the
     conversation's model.
     """
-    try:
-        return model_limit(model_name(summarizer), profile=summarizer.profile)
-    except ConfigError:
-        return limit
+    return known_limit(model_name(summarizer), summarizer.profile) or limit

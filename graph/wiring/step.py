@@ -13,11 +13,18 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from langgraph.runtime import Runtime, get_runtime
 from langgraph.types import StateUpdate
 
-from longtable.base.concurrency import ASYNC, SYNC, Execution, complete, in_thread
+from longtable.base.concurrency import ASYNC, SYNC, BoundedCache, Execution, complete, in_thread
 from longtable.base.context import Context, requester
 from longtable.base.errors import ConfigError
 from longtable.memory.summary.summary_text import language_of
-from longtable.nodes.arriving.incoming import EACH_STORED, ROWS, SENT, STATELESS, run_settings
+from longtable.nodes.arriving.incoming import (
+    COLLECTED,
+    EACH_STORED,
+    ROWS,
+    SENT,
+    STATELESS,
+    run_settings,
+)
 from longtable.nodes.closing.failures import note_failure, reporting
 from longtable.nodes.closing.spending import ENDINGS, keep_spending
 from longtable.nodes.prepare import Prepare
@@ -45,7 +52,8 @@ def run_arguments(
 ) -> tuple[Any, dict[str, Any]]:
     """Return the arguments of a run. The context, which servers send as a dict, becomes a
     `Context`, and the newest message is added to the config. If the graph's database has row
-    filters, what keeps the row parameters of this run is added, too.
+    filters, what keeps the row parameters of this run is added, too. The argument `collect`
+    becomes a part of the config.
 
     Errors in the context are written in the language of the newest message.
     """
@@ -59,7 +67,10 @@ def run_arguments(
         except ConfigError as error:
             error.language = _language_of(named.get("input"), context.get("language"))
             raise
-    marks: dict[str, Any] = {STATELESS: True} if stateless else {}
+    # Always set: a run within a node of another run would have that run's.
+    marks: dict[str, Any] = {COLLECTED: named.pop("collect", None)}
+    if stateless:
+        marks[STATELESS] = True
     if filters_rows:
         marks[ROWS] = rows
     if named.get("durability") == "sync":
@@ -67,9 +78,8 @@ def run_arguments(
     newest = next(iter(as_sent(named.get("input"))[::-1]), None)
     if newest is not None and newest.type == "human" and newest.id:
         marks[SENT] = newest
-    if marks:
-        config = named.get("config") or {}
-        named["config"] = {**config, "configurable": {**config.get("configurable", {}), **marks}}
+    config = named.get("config") or {}
+    named["config"] = {**config, "configurable": {**config.get("configurable", {}), **marks}}
     sent = named.pop("input", None)
     if isinstance(sent, Mapping) and "tally" in sent:  # the graph's own
         sent = {name: value for name, value in sent.items() if name != "tally"}
@@ -188,13 +198,40 @@ def _sender(runtime: Runtime[Context]) -> str | None:
 
 def _within(operator: Context, runtime: Runtime[Context]) -> Runtime[Context]:
     """Return the runtime with the settings that apply: those of the run, limited by those of the
-    operator, and with the authenticated owner.
+    operator, and with the authenticated owner. If the run's events are collected, its nodes write
+    them to the function that takes them.
     """
-    context = (runtime.context or Context()).within(operator)
+    context = _limited(runtime.context, operator)
     user = runtime.server_info.user if runtime.server_info else None
     if user is not None and user.is_authenticated and not user.identity and _authenticates_nobody():
         user = None  # a scheduled run's
-    return runtime.override(context=context.replace(owner=requester(user, context.owner)))
+    owner = requester(user, context.owner)
+    if owner != context.owner:
+        context = context.replace(owner=owner)
+    collect = run_settings().get(COLLECTED)
+    if callable(collect):
+        return runtime.override(context=context, stream_writer=collect)
+    return runtime.override(context=context)
+
+
+_Limited = tuple[Context | None, Context, Context]
+_limited_settings: BoundedCache[tuple[int, int], _Limited] = BoundedCache(128)
+"""The settings of runs, each with the operator's settings, and the settings that follow from the
+two. The keys are the Python ids of the first two. They are kept, so that no other object can get
+the same id.
+"""
+
+
+def _limited(context: Context | None, operator: Context) -> Context:
+    """Return the settings of a run, limited by those of the operator. They are made once for all
+    nodes of a run, because each of some forty fields is checked.
+    """
+    key = (id(context), id(operator))
+    known = _limited_settings.get(key)
+    if known is not None:
+        return known[2]
+    limited = (context or Context()).within(operator)
+    return _limited_settings.put(key, (context, operator, limited))[2]
 
 
 def _authenticates_nobody() -> bool:

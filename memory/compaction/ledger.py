@@ -274,6 +274,7 @@ def _shortened(
     ]
 
 
+@lru_cache(maxsize=16_384)
 def _bare(line: LedgerLine) -> LedgerLine:
     return replace(line, figures="")
 

@@ -66,8 +66,21 @@ def model_limit(
     A dated name ("gpt-4o-2024-08-06") counts as its family. Raises `ConfigError` if none of the
     three has a limit.
     """
-    if setting is not None:
-        return setting
+    limit = setting if setting is not None else known_limit(name, profile)
+    if limit is not None:
+        return limit
+    raise ConfigError(
+        f"the input limit of model {name or 'without a name'!r} is not known: set"
+        " Context.model_limit (on the command line --model-limit N) to the number of tokens its"
+        " provider documents",
+        says="limit_unknown",
+    )
+
+
+def known_limit(name: str, profile: Mapping[str, object] | None = None) -> int | None:
+    """Return the input limit of a model by its profile, else by the table, None if neither has
+    it.
+    """
     profile_limit = (profile or {}).get("max_input_tokens")
     if isinstance(profile_limit, int) and profile_limit > 0:
         return profile_limit
@@ -76,12 +89,7 @@ def model_limit(
         rest = bare.removeprefix(known)
         if rest != bare and _DATED.fullmatch(rest):
             return KNOWN_LIMITS[known]
-    raise ConfigError(
-        f"the input limit of model {name or 'without a name'!r} is not known: set"
-        " Context.model_limit (on the command line --model-limit N) to the number of tokens its"
-        " provider documents",
-        says="limit_unknown",
-    )
+    return None
 
 
 def encoding_name(name: str) -> str:

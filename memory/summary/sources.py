@@ -129,10 +129,11 @@ def content_words(text: str) -> frozenset[str]:
     return frozenset(term for term in terms(text) if not term.isdigit())
 
 
+@lru_cache(maxsize=4)
 def _words(text: str) -> frozenset[str]:
     """Return the content words of a text. For Chinese they are all pairs of neighbouring
     characters, also the pairs that `terms` leaves out, because two texts about the same thing share
-    few pairs.
+    few pairs. The newest results are kept: each try of a compaction has the same sources.
     """
     return frozenset(terms(text)).union(
         token for token in tokens_of(text) if token[1:] and not token.isascii()

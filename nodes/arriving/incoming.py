@@ -61,6 +61,10 @@ ROWS = "__longtable_rows"
 """Key in a run's settings: the row parameters of this run, a `RunRows`. Whatever a client sends
 under this name is replaced.
 """
+COLLECTED = "__longtable_collected"
+"""Key of a run's config: the function that takes the events of the run's nodes, None if LangGraph
+streams them. Whatever a client sends under this name is replaced.
+"""
 STATELESS = "__longtable_stateless"
 """Key of a run's config. It is true if no checkpointer keeps the thread."""
 

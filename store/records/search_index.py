@@ -68,6 +68,11 @@ class SearchHead:
     lengths: Sequence[int] = field(repr=False)
 
     @property
+    def ids(self) -> list[str]:
+        """Return the ids of the threads."""
+        return [thread_id for thread_id, _, _ in self.threads]
+
+    @property
     def starts(self) -> list[int]:
         """Return the place of each thread's first message."""
         return [0, *accumulate(count for _, _, count in self.threads)][:-1]
@@ -127,11 +132,7 @@ class SearchIndex:
     def forget(self, thread_ids: Collection[str]) -> None:
         """Delete the words of threads from the index."""
         gone = {*thread_ids}
-        heads = [
-            head
-            for head in self.heads()
-            if not gone.isdisjoint(name for name, _, _ in head.threads)
-        ]
+        heads = [head for head in self.heads() if not gone.isdisjoint(head.ids)]
         if heads:
             self._replace(heads, lambda thread_id, _: thread_id not in gone)
 

@@ -52,7 +52,9 @@ class Spending:
 
     def in_project(self, project: str) -> list[Spent]:
         """Return the rows for the project that the thread belongs to now."""
-        return [replace(row, project=project) for row in self.rows]
+        return [
+            row if row.project == project else replace(row, project=project) for row in self.rows
+        ]
 
 
 def keep_spending_of(store: BaseStore | None, thread_id: str, spending: Spending) -> None:

@@ -23,12 +23,13 @@ test checks it.
 POINTS = sorted(random.Random(7).sample(range(WRITES), 20))
 
 
+@pytest.mark.parametrize("which", [2, "asked"])
 @pytest.mark.parametrize("point", POINTS)
 def test_a_killed_turn_is_resumed_or_followed_and_nothing_is_lost(
-    point: int, tmp_path: Path
+    point: int, which: int | str, tmp_path: Path
 ) -> None:
     url = f"sqlite:///{tmp_path}/chat.db"
-    done = doomed.run(url, point)
+    done = doomed.run(url, point, which)
     assert done.returncode == -signal.SIGKILL, done.stderr
     assert "asked 2" in done.stdout
     first_turn = ["question 1", "", "3", "answer to question 1"]
@@ -64,8 +65,9 @@ def stored_messages(conversation: Conversation) -> str:
     return f"{found} {state.values}"
 
 
-def test_the_points_cover_a_whole_turn(tmp_path: Path) -> None:
-    done = doomed.run(f"sqlite:///{tmp_path}/chat.db", 10_000)
+@pytest.mark.parametrize("which", [2, "asked"])
+def test_the_points_cover_a_whole_turn(which: int | str, tmp_path: Path) -> None:
+    done = doomed.run(f"sqlite:///{tmp_path}/chat.db", 10_000, which)
     assert done.returncode == 0, done.stderr
     assert f"survived {WRITES} writes" in done.stdout
 

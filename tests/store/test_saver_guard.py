@@ -8,7 +8,7 @@ import sqlite3
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated, Any, Literal, cast
@@ -17,7 +17,7 @@ from uuid import UUID
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.runnables import RunnableConfig
-from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.checkpoint.base import BaseCheckpointSaver, empty_checkpoint
 from langgraph.checkpoint.base.id import uuid6
 from langgraph.checkpoint.conformance import checkpointer_test, validate
 from langgraph.checkpoint.memory import InMemorySaver
@@ -26,10 +26,10 @@ from langgraph.graph import START, StateGraph
 from typing_extensions import TypedDict
 
 from longtable.base.errors import LongtableError, PersistenceError, ThreadBusyError
-from longtable.graph import Context, build_graph, open_persistence
+from longtable.graph import Context, Conversation, build_graph, open_persistence
 from longtable.graph.thread_state import Graph
 from longtable.nodes.state import Input
-from longtable.store.saver_guard import MARK, GuardedSaver
+from longtable.store.saver_guard import AT_ONCE, MARK, GuardedSaver
 from tests.support.models import ScriptedModel, script
 
 CONTEXT = Context(model_limit=8_000)
@@ -512,3 +512,91 @@ def test_a_run_that_lost_at_its_input_calls_no_model() -> None:
     finally:
         MEETING.barrier = None
     assert len(model.sent) == asked + 1
+
+
+# -- what is stored together with the next checkpoint ----------------------------------------------
+
+
+def run_of(saver: GuardedSaver) -> RunnableConfig:
+    """Store a first checkpoint, and return the config of a run that stores at once what its tasks
+    wrote.
+    """
+    first: RunnableConfig = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
+    saver.put(first, empty_checkpoint(), {"source": "input", "step": -1, "parents": {}}, {})
+    loaded = saver.get_tuple(first)
+    assert loaded is not None
+    return {"configurable": {**loaded.config["configurable"], AT_ONCE: True}}
+
+
+def writes_in(saver: GuardedSaver) -> list[tuple[str, Any]]:
+    loaded = saver.inner.get_tuple({"configurable": {"thread_id": "t", "checkpoint_ns": ""}})
+    assert loaded is not None
+    return [(channel, value) for _, channel, value in loaded.pending_writes or []]
+
+
+@pytest.mark.parametrize("kind", ["memory", "sqlite"])
+def test_writes_of_a_task_are_stored_with_the_checkpoint_that_follows(
+    kind: str, tmp_path: Path
+) -> None:
+    with savers(kind, tmp_path) as saver:
+        config = run_of(saver)
+        saver.put_writes(config, [("messages", "hi")], "task")
+        assert writes_in(saver) == []
+        parent = config["configurable"]["checkpoint_id"]
+        following = {**empty_checkpoint(), "id": str(uuid6(clock_seq=1))}
+        saver.put(config, cast("Any", following), {"source": "loop", "step": 0, "parents": {}}, {})
+        at_parent: RunnableConfig = {
+            "configurable": {"thread_id": "t", "checkpoint_ns": "", "checkpoint_id": parent}
+        }
+        stored = saver.inner.get_tuple(at_parent)
+        assert stored is not None
+        assert stored.pending_writes == [("task", "messages", "hi")]
+        assert writes_in(saver) == []
+
+
+@pytest.mark.parametrize("kind", ["memory", "sqlite"])
+def test_how_a_task_stopped_is_stored_at_once_with_what_waited(kind: str, tmp_path: Path) -> None:
+    with savers(kind, tmp_path) as saver:
+        config = run_of(saver)
+        saver.put_writes(config, [("messages", "hi")], "one")
+        saver.put_writes(config, [("__interrupt__", "sure?")], "two")
+        assert sorted(writes_in(saver)) == [("__interrupt__", "sure?"), ("messages", "hi")]
+
+
+@pytest.mark.parametrize("kind", ["memory", "sqlite"])
+def test_a_run_that_was_overtaken_stores_nothing_that_waited(kind: str, tmp_path: Path) -> None:
+    with savers(kind, tmp_path) as saver:
+        config = run_of(saver)
+        saver.put_writes(config, [("messages", "mine")], "task")
+        other = saver.get_tuple({"configurable": {"thread_id": "t", "checkpoint_ns": ""}})
+        assert other is not None
+        saver.put_writes(other.config, [("messages", "theirs")], "task of another")
+        with pytest.raises(ThreadBusyError):
+            saver.put(config, empty_checkpoint(), {"source": "loop", "step": 0, "parents": {}}, {})
+        assert writes_in(saver) == [("messages", "theirs")]
+
+
+def test_the_writes_of_a_run_that_does_not_ask_for_it_are_stored_before(tmp_path: Path) -> None:
+    with savers("sqlite", tmp_path) as saver:
+        config = run_of(saver)
+        plain = {name: each for name, each in config["configurable"].items() if name != AT_ONCE}
+        saver.put_writes({"configurable": plain}, [("messages", "hi")], "task")
+        assert writes_in(saver) == [("messages", "hi")]
+
+
+def test_a_turn_that_is_asked_has_half_the_transactions_and_the_same_rows(tmp_path: Path) -> None:
+    rows = {}
+    for name in ("asked", "streamed"):
+        with open_persistence(f"sqlite:///{tmp_path}/{name}.db") as kept:
+            graph = build_graph(model=script("one", "two")).compile(
+                checkpointer=kept.checkpointer, store=kept.store
+            )
+            talk = Conversation(graph, "t", context=CONTEXT)
+            for text in ("first", "second"):
+                assert [*talk.stream(text)] if name == "streamed" else talk.ask(text)
+        with closing(sqlite3.connect(tmp_path / f"{name}.db")) as connection:
+            (claims,) = connection.execute("SELECT writer FROM longtable_writers").fetchone()
+            counted = "SELECT channel, count(*) FROM writes GROUP BY channel ORDER BY channel"
+            rows[name] = (connection.execute(counted).fetchall(), int(claims.split(":")[1]))
+    assert rows["asked"][0] == rows["streamed"][0]
+    assert (rows["asked"][1], rows["streamed"][1]) == (5, 9)

@@ -127,7 +127,8 @@ def run(url: str, point: int, which: int | str = 2) -> subprocess.CompletedProce
 
     `point`: the number of the write within the doomed turn, from 0; even: just before it, odd: just
     after. `which`: the doomed turn; "steered": the second, which a message joins while its tool
-    works; "refused": the second, whose message the provider refuses.
+    works; "refused": the second, whose message the provider refuses; "asked": the second, whose
+    events nobody reads.
     """
     done = forked.run(_talk, url, point, which)
     return subprocess.CompletedProcess(
@@ -156,6 +157,9 @@ def _talk(url: str, point: int, which: int | str) -> None:
             if which == "refused" and turn == doomed:
                 with suppress(ProviderRefusedError):
                     conversation.ask("poison")
+                continue
+            if which == "asked":
+                conversation.ask(question(turn, tight=tight))
                 continue
             for event in conversation.stream(question(turn, tight=tight)):
                 if event["type"] in {"answer", "context_compressed", "messages_retired"}:

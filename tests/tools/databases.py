@@ -9,7 +9,8 @@ from longtable.tools.database import Database, QueryLimits, TablePolicy
 from longtable.tools.engines.base import Engine
 from longtable.tools.engines.dialects import dialect_of
 from longtable.tools.in_process import InProcess
-from tests.support import mariadb
+from tests.support import clickhouse, mariadb
+from tests.support.clickhouse import clickhouse_server
 from tests.support.mariadb import mariadb_server
 from tests.support.postgres import postgres_server
 
@@ -18,8 +19,9 @@ DIALECTS = (
     *FILE_DIALECTS,
     "postgres",
     *(["mysql"] if mariadb.INSTALLED or mariadb.NEEDED else []),
+    *(["clickhouse"] if clickhouse.INSTALLED or clickhouse.NEEDED else []),
 )
-"""Without MariaDB, the tests of its own say that they are skipped."""
+"""Without MariaDB or chdb, the tests of their own say that they are skipped."""
 
 Place = Path | str
 """A file, or the URL of a database on a server."""
@@ -133,6 +135,27 @@ ALTER TABLE people COMMENT = 'who works here', MODIFY salary REAL COMMENT 'thous
 ANALYZE TABLE people, numbers, measures;
 """
     ),
+    "clickhouse": (
+        """
+INSERT INTO numbers SELECT number + 1 FROM numbers(2000);
+CREATE TABLE generated (price Float64, quantity Int32, total_price Float64 MATERIALIZED price * quantity) ENGINE = Memory;
+INSERT INTO generated (price, quantity) VALUES (2.5, 4);
+CREATE TABLE nested (id Int32, lines Nested(kind String, size Int8), tags Array(String), weights Map(String, Float64),
+  part Tuple(kind String, size Int32), feeling Enum8('sad' = 1, 'ok' = 2, 'happy' = 3), kind LowCardinality(String),
+  price Decimal(10, 2), wide Decimal(76, 5), large UInt256, born DateTime('Asia/Tokyo'), at DateTime64(3), id2 UUID,
+  ip IPv4, code FixedString(4)) ENGINE = MergeTree ORDER BY id;
+INSERT INTO nested VALUES (1, ['bolt', 'nut'], [3, 4], ['a', 'b'], {'x': 1.5}, ('bolt', 3), 'ok', 'x', 9.99,
+  '123456789012345678901234567890.12345', 115792089237316195423570985008687907853269984665640564039457584007913129639935,
+  '2024-02-29 10:00:00', '2024-02-29 10:00:00.123', '61f0c404-5cb3-11e7-907b-a6006ad3dba0', '1.2.3.4', 'ab');
+CREATE TABLE "Mixed" ("FirstName" String, plain String) ENGINE = Memory;
+INSERT INTO "Mixed" VALUES ('Ada', 'x');
+CREATE TABLE gone (id Int32) ENGINE = Memory;
+CREATE VIEW broken AS SELECT id FROM gone;
+DROP TABLE gone;
+ALTER TABLE people MODIFY COMMENT 'who works here';
+ALTER TABLE people COMMENT COLUMN salary 'thousand francs a year';
+"""
+    ),
 }
 
 DENY_VAULT = TablePolicy(denied=frozenset({"vault"}))
@@ -151,6 +174,8 @@ def make(folder: Path, dialect: str, script: str | None = None, name: str = "sho
         return postgres_server().create(text)
     if dialect == "mysql":
         return mariadb_server().create(text)
+    if dialect == "clickhouse":
+        return clickhouse_server().create(text)
     return make_file(folder, dialect, text, name)
 
 

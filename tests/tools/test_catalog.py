@@ -33,8 +33,11 @@ def test_the_catalogue_holds_what_can_be_read_and_nothing_else(database: Databas
 def test_keys_and_types_are_known(database: Database) -> None:
     people = database.catalog().find("PEOPLE")
     assert people is not None
-    assert people.primary_key == ("id",)
-    assert people.foreign_keys == (ForeignKey(("boss_id",), "people", ("id",)),)
+    if database.dialect == "clickhouse":  # which has none: its keys are orders
+        assert (people.primary_key, people.foreign_keys) == ((), ())
+    else:
+        assert people.primary_key == ("id",)
+        assert people.foreign_keys == (ForeignKey(("boss_id",), "people", ("id",)),)
     assert [column.name for column in people.columns] == ["id", "name", "city", "salary", "boss_id"]
     assert [column.nullable for column in people.columns] == [False, False, True, True, True]
 
@@ -147,9 +150,10 @@ def test_describe_tables_has_the_agreed_form(database: Database) -> None:
     )
     assert list(answer) == ["tables", "note"]
     people, bosses, broken, chinese, blank = answer["tables"]
-    assert people["columns"][0]["primary_key"] is True
+    has_keys = database.dialect != "clickhouse"
+    assert people["columns"][0].get("primary_key", False) is has_keys
     assert people["columns"][1]["nullable"] is False
-    assert people["columns"][4]["references"] == "people.id"
+    assert people["columns"][4].get("references") == ("people.id" if has_keys else None)
     assert people["sample_rows"][0] == [1, "Ada", "Bern", 90.5, None]
     assert len(people["sample_rows"]) == 3
     assert (bosses["kind"], bosses["rows"]) == ("view", 2)

@@ -43,6 +43,7 @@ HEAVY = {
     ),
     "postgres": "SELECT count(*) FROM numbers a, numbers b, numbers c, numbers d",
     "mysql": "SELECT count(*) FROM numbers a, numbers b, numbers c, numbers d",
+    "clickhouse": "SELECT count(*) FROM numbers(1000000000000) WHERE number % 7 = 8",
 }
 JOINED_TEXT = {
     "mysql": "SELECT group_concat(n SEPARATOR ',') FROM numbers",
@@ -69,7 +70,7 @@ ODD_NAMES = ["odd name?mode=rwc#%41", "it's a 店", 'quo"te', "main", "temp", "m
         ("sqlite:///:memory:", "names no file"),
         ("oracle://host/x", "not supported"),
         ("ftp://host/x.db", "unknown"),
-        ("mssql://user:hidden@host/shop", "PostgreSQL, MySQL and MariaDB only"),
+        ("mssql://user:hidden@host/shop", "PostgreSQL, MySQL, MariaDB and ClickHouse only"),
         ("mysql://user:hidden@host/", "names no database"),
         ("mysql://user:hidden@host/shop?nonsense=hidden", "unknown parameter 'nonsense'"),
         ("mariadb+pymysql://user:hidden@host/shop?ssl_mode=hid", "ssl_mode .* must be one of"),
@@ -622,9 +623,13 @@ def test_the_sql_that_ran_is_told_without_comments(database: Database) -> None:
     assert result.rows == [("Ada",)]
     assert result.columns == ("name",)
     assert result.types == (
-        {"sqlite": "TEXT", "duckdb": "VARCHAR", "postgres": "text", "mysql": "TEXT"}[
-            database.dialect
-        ],
+        {
+            "sqlite": "TEXT",
+            "duckdb": "VARCHAR",
+            "postgres": "text",
+            "mysql": "TEXT",
+            "clickhouse": "String",
+        }[database.dialect],
     )
 
 
@@ -636,7 +641,8 @@ def test_quoted_names_are_shown_so_in_the_sql_and_in_the_headings(
         " BY 1"
     )
     result = databases[dialect].run(spelled(sql.replace("MAX", "max"), dialect))
-    assert result.sql == spelled(sql, dialect)
+    written = sql.replace("MAX", "max") if dialect == "clickhouse" else sql
+    assert result.sql == spelled(written, dialect)
     assert result.rows == [(2.5, 3.5, 2)]
     assert result.columns[0::2] == ("Unit Price", "two times")
     assert dialect != "sqlite" or result.columns[1] == 'MAX("Unit Price") + 1'

@@ -1,12 +1,15 @@
 """The interface of every engine, and the loop that fetches rows under the limits."""
 
 import errno
+import math
 import os
+import re
 import sqlite3
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, suppress
 from dataclasses import dataclass
+from datetime import date, datetime, time
 from decimal import Decimal
 from pathlib import Path
 from sys import getsizeof
@@ -25,6 +28,7 @@ from longtable.base.errors import (
 from longtable.base.url import Location
 from longtable.tools.catalog import Catalog, Reflected
 from longtable.tools.cells import clip, html_table, preview_rows
+from longtable.tools.engines.dialects import Dialect
 from longtable.tools.sql.verdict import Plan, masked_rows
 from longtable.tools.workers.runner import Stop, StoppedError
 
@@ -299,6 +303,46 @@ def _bytes(cell: object) -> int:
     if isinstance(cell, list | tuple):
         return sum(CELL_BYTES + _bytes(item) for item in cell)
     return getsizeof(cell) if isinstance(cell, Decimal) else 0
+
+
+_PLACEHOLDER = re.compile(
+    r"""`(?:[^`\\]|``|\\.)*`|'(?:[^'\\]|''|\\.)*'|"(?:[^"\\]|""|\\.)*"|\?""", re.DOTALL
+)
+
+
+def with_values(
+    sql: str,
+    params: Sequence[object],
+    rules: Dialect,
+    literal: "Callable[[object, Dialect], str] | None" = None,
+) -> str:
+    """Return SQL with each `?` replaced by its value as a literal, for a server to which values
+    cannot be sent beside the text.
+    """
+    values = iter(params)
+    written = literal or literal_of
+
+    def replaced(match: re.Match[str]) -> str:
+        return written(next(values), rules) if match[0] == "?" else match[0]
+
+    return _PLACEHOLDER.sub(replaced, sql) if params else sql
+
+
+def literal_of(value: object, rules: Dialect) -> str:
+    """Return a value as SQL. Raises `TypeError` for a value of another kind."""
+    if value is None:
+        return "NULL"
+    if isinstance(value, str):
+        return rules.literal(value)
+    if isinstance(value, bool | int | Decimal):
+        return str(value).upper()
+    if isinstance(value, float) and math.isfinite(value):
+        return repr(value)
+    if isinstance(value, datetime):
+        return rules.literal(value.isoformat(sep=" "))
+    if isinstance(value, date | time):
+        return rules.literal(value.isoformat())
+    raise TypeError(f"a parameter cannot be of {type(value).__name__}: {value!r:.40}")
 
 
 def required_path(location: Location) -> Path:

@@ -56,6 +56,14 @@ class Dialect:
     """A CTE may read itself without RECURSIVE, in each part of a union but its first."""
     aliases_in_items: bool = False
     """An item of a SELECT list may use the alias of an earlier one."""
+    later_aliases: bool = False
+    """A name may be the alias of any expression of the same SELECT, also of a later one or of one
+    within another expression.
+    """
+    dotted_columns: bool = False
+    """`n.a` may be one column whose name has a dot, such as a part of a Nested column."""
+    old_names_stay: bool = False
+    """A table that has an alias can still be named by its own name."""
     using_first: bool = False
     """The columns of USING come first in `*`."""
     reads_in_name: bool = False
@@ -91,6 +99,22 @@ class Dialect:
     """
     refused_nodes: frozenset[str] = frozenset()
     """sqlglot's classes of nodes that it reads but does not write as they were."""
+    query_parts: frozenset[str] = frozenset()
+    """sqlglot's names of the parts that a query may have, empty for all. A part may be no node of
+    its own, such as SETTINGS.
+    """
+    join_kinds: frozenset[str] = frozenset()
+    """The kinds of joins that a query may have, empty for all. A join of another kind may join no
+    table.
+    """
+    scalar_ctes: bool = False
+    """`WITH expression AS name` names an expression, and not a query."""
+    bare_unions: bool = False
+    """The engine is told that UNION, INTERSECT and EXCEPT without a word drop duplicates, though
+    sqlglot takes them for errors.
+    """
+    ascii_names: bool = False
+    """A name with other letters than A to Z needs quotes."""
 
     # Growth and cost
     bounds_growth: bool = True
@@ -129,6 +153,10 @@ class Dialect:
     query around it on rows that the subquery's own condition leaves out. Without one, a policy for
     this dialect can have no row filters.
     """
+    correlated_aggregates: bool = True
+    """A subquery within the argument of an aggregate may read the query around it."""
+    set_order_is_last: bool = False
+    """ORDER BY and LIMIT after the last SELECT of a UNION hold for this SELECT alone."""
     sample: str = ""
     """The clause that samples a share of a table's rows, with {} for the percentage. "" if a table
     has none.
@@ -275,7 +303,53 @@ MYSQL = Dialect(
         "day": "DATE({})",
     },
 )
-DIALECTS: dict[str, Dialect] = {each.name: each for each in (SQLITE, DUCKDB, POSTGRES, MYSQL)}
+CLICKHOUSE = Dialect(
+    name="clickhouse",
+    title="ClickHouse",
+    engine="longtable.tools.engines.clickhouse.clickhouse:ClickhouseEngine",
+    extra="clickhouse",
+    relations_by_case=True,
+    aliases_in_items=True,
+    later_aliases=True,
+    old_names_stay=True,
+    reads_in_name=True,
+    dotted_columns=True,
+    text_compared_with_number=False,
+    text_type="String",
+    schema_calls=False,
+    refused_nodes=frozenset({"Aliases", "IntDiv", "TableSample", "AtTimeZone", "Values"}),
+    query_parts=frozenset(
+        {"with_", "this", "expression", "expressions", "alias", "distinct", "from_", "joins"}
+        | {"where", "group", "having", "qualify", "windows", "order", "limit", "offset", "on"}
+    ),
+    join_kinds=frozenset({"", "INNER", "OUTER", "CROSS", "SEMI", "ANTI", "ANY", "ALL", "ASOF"}),
+    lists_values=False,
+    scalar_ctes=True,
+    ascii_names=True,
+    bounds_growth=False,
+    scan_limit="columnar_scan_rows",
+    whole_rows=2_000_000,
+    backslash_escapes=True,
+    row_fence="LIMIT 18446744073709551615",
+    function_names={"Explode": "arrayJoin"},
+    bare_unions=True,
+    fold_function="lowerUTF8",
+    correlated_aggregates=False,
+    set_order_is_last=True,
+    sample="WHERE rand() % 10000 < {} * 100",
+    date_parts={
+        "year": "toYear({})",
+        "month_of_year": "toMonth({})",
+        "quarter": "toQuarter({})",
+        "hour": "toHour(CAST({} AS DateTime))",
+        "weekday": "toDayOfWeek({}) % 7",
+        "month": "formatDateTime({}, '%Y-%m')",
+        "day": "toDate({})",
+    },
+)
+DIALECTS: dict[str, Dialect] = {
+    each.name: each for each in (SQLITE, DUCKDB, POSTGRES, MYSQL, CLICKHOUSE)
+}
 RESULTS = DUCKDB
 """The dialect of queries over kept results."""
 DEFAULT_DIALECT = SQLITE.name

@@ -17,8 +17,6 @@ import re
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from datetime import date, datetime, time
-from decimal import Decimal
 
 import pymysql
 
@@ -42,6 +40,7 @@ from longtable.tools.engines.base import (
     Row,
     collect,
     refusal,
+    with_values,
 )
 from longtable.tools.engines.connection_pool import Link, Pool
 from longtable.tools.engines.dialects import MYSQL
@@ -85,7 +84,6 @@ WIRE_SPARE = 1_000_000
 """The bytes that may be read for a result of N bytes: N times the factor, and the spare. A time is
 longer in the protocol than it counts as a cell, and column names are read too.
 """
-_PLACEHOLDER = re.compile(r"`(?:[^`]|``)*`|'(?:[^'\\]|''|\\.)*'|\?", re.DOTALL)
 
 
 class MysqlEngine:
@@ -293,7 +291,7 @@ class MysqlSession:
     ) -> Fetched:
         """Run one SELECT and fetch all its rows in batches."""
         connection = self.link.connection
-        text = _with_values(sql, params) if params else sql
+        text = with_values(sql, params, MYSQL) if params else sql
         self._explain(text, limits, stop)
         with translated(limits=limits, sql=text, stopped=stop):
             connection.reader.left = WIRE_FACTOR * limits.bytes + WIRE_SPARE
@@ -321,7 +319,7 @@ class MysqlSession:
         self, sql: str, params: Sequence[object] = (), *, limits: QueryLimits, stop: Stop
     ) -> Plan:
         """Return the server's plan for one SELECT, without running it."""
-        text = _with_values(sql, params) if params else sql
+        text = with_values(sql, params, MYSQL) if params else sql
         explained = self._explain(text, limits, stop)
         return read_cost(explained) if explained else Plan()
 
@@ -352,35 +350,6 @@ class MysqlSession:
         if not self._readable.allows(explained, notes):
             raise refusal("the tables of the catalogue")
         return explained
-
-
-def _with_values(sql: str, params: Sequence[object]) -> str:
-    """Return SQL of this package with each `?` replaced by its value as a literal."""
-    values = iter(params)
-
-    def replaced(match: re.Match[str]) -> str:
-        if match[0] != "?":
-            return match[0]
-        return _literal(next(values))
-
-    return _PLACEHOLDER.sub(replaced, sql)
-
-
-def _literal(value: object) -> str:
-    """Return a value as SQL. Raises `TypeError` for a value of another kind."""
-    if value is None:
-        return "NULL"
-    if isinstance(value, str):
-        return MYSQL.literal(value)
-    if isinstance(value, bool | int | Decimal):
-        return str(value).upper()
-    if isinstance(value, float) and math.isfinite(value):
-        return repr(value)
-    if isinstance(value, datetime):
-        return MYSQL.literal(value.isoformat(sep=" "))
-    if isinstance(value, date | time):
-        return MYSQL.literal(value.isoformat())
-    raise TypeError(f"a parameter cannot be of {type(value).__name__}: {value!r:.40}")
 
 
 # -- errors ----------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from itertools import chain, islice
 
 from longtable.tools.catalog import Catalog, Column, ForeignKey, Table
+from longtable.tools.engines.dialects import dialect_of
 from longtable.tools.schema.sampling import (
     NESTED,
     NUMBER,
@@ -174,10 +175,10 @@ def _holds(
         f"SELECT DISTINCT v FROM (SELECT {column} AS v FROM {table.sql_name} LIMIT {ROWS}) AS r"
         f" WHERE v IS NOT NULL LIMIT {VALUES}"
     )
-    agree = (
-        f"SELECT count(*), count(CASE WHEN EXISTS (SELECT 1 FROM {other} AS o WHERE o.{target} ="
-        f" s.v) THEN 1 END) FROM ({sample}) AS s"
-    )
+    held = f"EXISTS (SELECT 1 FROM {other} AS o WHERE o.{target} = s.v)"
+    if not dialect_of(database.dialect).correlated_aggregates:
+        held = f"s.v IN (SELECT o.{target} FROM {other} AS o)"
+    agree = f"SELECT count(*), count(CASE WHEN {held} THEN 1 END) FROM ({sample}) AS s"
     unique = (
         f"SELECT count(*), count(DISTINCT k) FROM (SELECT {target} AS k FROM {other} LIMIT"
         f" {KEY_ROWS}) AS o"

@@ -43,7 +43,7 @@ WindowSpec With WithinGroup
 # Written by an operator or a keyword, so that there is no function name in the text. All compute
 # from their arguments alone.
 _SYNTAX_FUNCTIONS = """
-All And Array ArrayContainedBy ArrayContainsAll ArrayOverlaps ArrayConcat Case Cast Ceil Chr
+All And Array ArrayContainedBy ArrayContainsAll ArrayOverlaps ArrayConcat Case Cast CastToStrType Ceil Chr
 Coalesce Collate Columns Concat CurrentDate CurrentTime CurrentTimestamp Distance Exists Extract
 Floor GroupConcat If JSONArrayAgg JSONBContains JSONBContainsAllTopKeys JSONBContainsAnyTopKeys
 JSONBContainsTopKey JSONBDeleteAtPath JSONBExtract JSONBExtractScalar JSONBPathExists JSONExtract

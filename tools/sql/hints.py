@@ -152,6 +152,8 @@ _UNKNOWN_COLUMN = (
     re.compile(r'column "(?P<name>[^"]+)" (?:does not exist|must appear)'),
     re.compile(r"column (?P<name>\S+) does not exist"),
     re.compile(r"Unknown column '(?P<name>[^']+)' in"),
+    re.compile(r"Unknown expression(?: or function)? identifier `(?P<name>[^`]+)`"),
+    re.compile(r"Identifier '(?P<name>[^']+)' cannot be resolved"),
 )
 
 _AMBIGUOUS = re.compile(

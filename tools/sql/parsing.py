@@ -213,6 +213,10 @@ def statements(sql: str, dialect: str, *, tokens: list[Token] | None = None) -> 
     parsing = SqlglotDialect.get_or_raise(dialect)
     parsing.parser_class = _counting(type(parsing).parser_class)
     parsing.settings[_STEPS] = FREE_STEPS + STEPS_PER_TOKEN * len(tokens)
+    if dialect in DIALECTS and dialect_of(dialect).bare_unions:
+        parsing.SET_OP_DISTINCT_BY_DEFAULT = dict.fromkeys(
+            (exp.Union, exp.Intersect, exp.Except), True
+        )
     try:
         trees = parsing.parser().parse(tokens, sql)
     except ParseError as error:

@@ -88,6 +88,9 @@ _OF_THE_TEXT = re.compile(
     r"|(?:Unknown column|Unknown table|Column|Table|FUNCTION|You have an error in your SQL syntax|Not"
     r" unique table|Every derived table|Operand should|Incorrect parameter|Invalid use of group|The"
     r" used SELECT)\b"
+    r"|(?:Unknown (?:table )?expression|Function with name|Aggregate function with name|Illegal type"
+    r"|There is no supertype|Syntax error:|An incorrect number of|A value of illegal type|Number of"
+    r" arguments|Identifier|Ambiguous|Column)\b"
 )
 """Matches the start of an engine's error about the text of a query. Any other error may be about a
 value.

@@ -26,6 +26,7 @@ from longtable.tools.sql.allow_lists import (
     allowed_node,
 )
 from longtable.tools.sql.expansion import check_expansion
+from longtable.tools.sql.forms.dotted_names import with_plain_names
 from longtable.tools.sql.forms.whole_statements import as_select
 from longtable.tools.sql.growth import (
     MAX_GROWTH,
@@ -246,6 +247,7 @@ def _checked(sql: str, dialect: str, catalog: Catalog, *, most: int = MAX_SQL_CH
     tree = _parse(sql, dialect, tokens)
     _drop_index_hints(tree, sql)
     rules = dialect_of(dialect)
+    with_plain_names(tree, catalog, rules)
     if rules.plain_numbers:
         check_tokens(sql, tokens, distance=rules.distance_operator)
     if not isinstance(tree, QUERIES):
@@ -464,7 +466,7 @@ def _written_name(node: exp.Func, sql: str) -> str:
         return fold(sql[start : end + 1].strip('"`[]'))
     if isinstance(node, exp.JSONTable):
         return "json_table"  # sqlglot has no name for it
-    return fold(node.name if isinstance(node, exp.Anonymous) else node.sql_name())
+    return fold(node.name if isinstance(node.this, str) else node.sql_name())
 
 
 def _check_growth(tree: exp.Expr, dialect: str) -> None:

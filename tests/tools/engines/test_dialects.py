@@ -12,13 +12,15 @@ from longtable.tools.engines.dialects import DEFAULT_DIALECT, DIALECTS, RESULTS,
 from longtable.tools.sql.allow_lists import SCALAR_FUNCTIONS, TABLE_FUNCTIONS
 from longtable.tools.sql.parsing import statement, written
 from longtable.tools.sql.verdict import CostThresholds, Plan, Scan, reasons
-from tests.support import mariadb
+from tests.support import clickhouse, mariadb
 from tests.tools.databases import DIALECTS as TESTED
 
 
 def test_every_dialect_has_its_column_in_the_tables_of_tests() -> None:
-    assert set(DIALECTS) - {"mysql"} == set(TESTED) - {"mysql"}
+    optional = {"mysql", "clickhouse"}
+    assert set(DIALECTS) - optional == set(TESTED) - optional
     assert ("mysql" in TESTED) == (mariadb.INSTALLED or mariadb.NEEDED)
+    assert ("clickhouse" in TESTED) == (clickhouse.INSTALLED or clickhouse.NEEDED)
 
 
 @pytest.mark.parametrize("name", DIALECTS)

@@ -273,7 +273,8 @@ def test_statistics_tell_ranges_nulls_and_few_values(shop: Database) -> None:
 def test_a_large_table_is_sampled_all_over_and_says_so(
     dialect: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(dialects.DIALECTS, "duckdb", replace(dialects.DUCKDB, whole_rows=10_000))
+    for rules in (dialects.DUCKDB, dialects.CLICKHOUSE):
+        monkeypatch.setitem(dialects.DIALECTS, rules.name, replace(rules, whole_rows=10_000))
     series = {
         "sqlite": (
             "WITH RECURSIVE t(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM t WHERE x < 60000) INSERT"
@@ -282,6 +283,7 @@ def test_a_large_table_is_sampled_all_over_and_says_so(
         "duckdb": "INSERT INTO big SELECT range + 1 FROM range(60000);",
         "postgres": "INSERT INTO big SELECT generate_series(1, 60000); ANALYZE big;",
         "mysql": "INSERT INTO big SELECT seq FROM seq_1_to_60000; ANALYZE TABLE big;",
+        "clickhouse": "INSERT INTO big SELECT number + 1 FROM numbers(60000);",
     }
     with open_at(
         make(tmp_path, dialect, f"CREATE TABLE big (n INTEGER); {series[dialect]}")

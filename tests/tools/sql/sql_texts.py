@@ -2,6 +2,11 @@
 but `vault` can be read.
 """
 
+from tests.tools.sql.sql_texts_clickhouse import (
+    CLICKHOUSE_ALLOWED,
+    CLICKHOUSE_REFUSED,
+    CLICKHOUSE_STOPPED,
+)
 from tests.tools.sql.sql_texts_mysql import MYSQL_ALLOWED, MYSQL_REFUSED, MYSQL_STOPPED
 from tests.tools.sql.sql_texts_postgres import POSTGRES_ALLOWED, POSTGRES_REFUSED, POSTGRES_STOPPED
 
@@ -234,6 +239,7 @@ REFUSED = {
     ],
     "postgres": POSTGRES_REFUSED,
     "mysql": MYSQL_REFUSED,
+    "clickhouse": CLICKHOUSE_REFUSED,
 }
 
 STOPPED = {
@@ -274,6 +280,7 @@ STOPPED = {
     ],
     "postgres": POSTGRES_STOPPED,
     "mysql": MYSQL_STOPPED,
+    "clickhouse": CLICKHOUSE_STOPPED,
 }
 
 BOTH_ALLOWED = [
@@ -445,4 +452,5 @@ ALLOWED = {
     ],
     "postgres": POSTGRES_ALLOWED,
     "mysql": MYSQL_ALLOWED,
+    "clickhouse": CLICKHOUSE_ALLOWED,
 }

@@ -2,6 +2,15 @@
 denied, `email` is masked.
 """
 
+from tests.tools.sql.sql_texts_clickhouse import (
+    CLICKHOUSE_DENIED,
+    CLICKHOUSE_HARMLESS,
+    CLICKHOUSE_MASKED,
+    CLICKHOUSE_MASKED_OPEN,
+    CLICKHOUSE_SHOWN_WHOLE,
+    CLICKHOUSE_SPELLED_OUT,
+)
+
 DENIED = {
     "all": [
         "SELECT salary FROM staff",
@@ -182,6 +191,7 @@ DENIED = {
         "SELECT DEFAULT(salary) FROM staff",
         "SELECT VALUES(salary) FROM staff",
     ],
+    "clickhouse": CLICKHOUSE_DENIED,
 }
 
 HARMLESS = {
@@ -234,6 +244,7 @@ HARMLESS = {
         "SELECT city, COUNT(*) FROM staff GROUP BY city WITH ROLLUP",
         "SELECT * FROM staff LIMIT 0, 1",
     ],
+    "clickhouse": CLICKHOUSE_HARMLESS,
 }
 
 MASKED = {
@@ -404,6 +415,7 @@ MASKED = {
         "SELECT * FROM staff NATURAL LEFT JOIN badge",
         "SELECT FIRST_VALUE(email) OVER (ORDER BY id) FROM staff",
     ],
+    "clickhouse": CLICKHOUSE_MASKED,
 }
 """No value of `email` may be in what a model is shown."""
 
@@ -472,6 +484,7 @@ MASKED_OPEN = {
         "SELECT COUNT(DISTINCT email) AS n FROM staff",
         "SELECT IF(city = 'Bern', 1, 0) AS b FROM staff",
     ],
+    "clickhouse": CLICKHOUSE_MASKED_OPEN,
 }
 """What can be asked of a masked column without its values being shown."""
 
@@ -518,6 +531,7 @@ SHOWN_WHOLE = {
         "SELECT UPPER(email), LOWER(email), COALESCE(email, 'none'), CAST(email AS CHAR) FROM staff",
         "SELECT IFNULL(email, '?') FROM staff",
     ],
+    "clickhouse": CLICKHOUSE_SHOWN_WHOLE,
 }
 """These run; a person has the values, a model •••."""
 
@@ -797,6 +811,7 @@ SPELLED_OUT = {
         "SELECT JSON_SEARCH(JSON_ARRAY(email), 'one', 'c%') FROM staff",
         "SELECT 1 FROM staff, JSON_TABLE(CONCAT('[', REPEAT('1,', LENGTH(email)), '1]'), '$[*]' COLUMNS (x INT PATH '$')) AS j",
     ],
+    "clickhouse": CLICKHOUSE_SPELLED_OUT,
 }
 """By the rows that come, these would tell a masked value though it is in none of them: they are
 refused.
@@ -815,3 +830,14 @@ NOT_MYSQL = frozenset(
     }
 )
 """Texts that must run and that mean something else there: `||` is OR, and there is no FILTER."""
+
+NOT_CLICKHOUSE = frozenset(
+    {
+        "SELECT (SELECT s.email) AS e, s.name FROM staff s ORDER BY e",
+        "SELECT upper(email) AS e FROM staff UNION ALL SELECT 'D' ORDER BY 1",
+    }
+)
+"""Texts that mean something else there: ORDER BY takes no correlated subquery, and after a union it
+holds for the last SELECT.
+"""
+UNLIKE = {"mysql": NOT_MYSQL, "clickhouse": NOT_CLICKHOUSE}

@@ -6,6 +6,13 @@ values to nobody but the person. `STOP`: must end in a typed error within the li
 harmless, and must run.
 """
 
+from tests.tools.sql.sql_texts_clickhouse import (
+    CLICKHOUSE_QUIET,
+    CLICKHOUSE_RUN,
+    CLICKHOUSE_SECOND_REFUSE,
+    CLICKHOUSE_SECOND_STOP,
+)
+
 REFUSE = {
     "all": [
         # writing in other words
@@ -236,6 +243,7 @@ REFUSE = {
         "SELECT 1\\G",
         "SOURCE /etc/passwd",
     ],
+    "clickhouse": CLICKHOUSE_SECOND_REFUSE,
 }
 
 QUIET = {
@@ -431,6 +439,7 @@ QUIET = {
         "SELECT name FROM staff WHERE email = 0",
         "SELECT UUID_TO_BIN(email) FROM staff",
     ],
+    "clickhouse": CLICKHOUSE_QUIET,
 }
 
 STOP = {
@@ -574,6 +583,7 @@ STOP = {
         "SELECT LPAD('x', 100000000, 'y')",
         "SELECT JSON_ARRAYAGG(REPEAT('x', 10000)) FROM numbers a, numbers b",
     ],
+    "clickhouse": CLICKHOUSE_SECOND_STOP,
 }
 
 RUN = {
@@ -656,6 +666,7 @@ RUN = {
         "SELECT IFNULL(city, '?') AS c, COUNT(*) FROM people GROUP BY c",
         "SELECT name, RANK() OVER (ORDER BY salary DESC) AS r FROM people",
     ],
+    "clickhouse": CLICKHOUSE_RUN,
 }
 
 NOT_MYSQL = {
@@ -670,3 +681,9 @@ NOT_MYSQL = {
     ): "fails, for || is OR",
 }
 """Texts of "all" that mean something else there."""
+UNLIKE = {
+    "mysql": NOT_MYSQL,
+    "clickhouse": {
+        r"SELECT name FROM people WHERE name = 'x\'; DROP TABLE people; --'": "one text",
+    },
+}

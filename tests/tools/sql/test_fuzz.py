@@ -17,6 +17,7 @@ from evals.adversary import POLICY, TEXTS, make_secrets, recovered
 from evals.fuzz import Pair, base_texts, mutated, pair
 from longtable.base.errors import (
     DatabaseError,
+    QueryMemoryError,
     QueryRefusedError,
     QueryTimeoutError,
     ResultTooLargeError,
@@ -24,7 +25,7 @@ from longtable.base.errors import (
 )
 from longtable.tools.database import Database
 from tests.tools.databases import DIALECTS, spelled
-from tests.tools.sql.sql_texts_second import NOT_MYSQL, QUIET, REFUSE, RUN, STOP
+from tests.tools.sql.sql_texts_second import QUIET, REFUSE, RUN, STOP, UNLIKE
 
 SAMPLE_OF_STOPPED = 4
 """Of the costly texts, as many an engine are asked here as there is time for; `evals.second` asks
@@ -129,7 +130,7 @@ def test_an_adversary_who_knows_the_walls_reads_no_masked_text(
 
 def test_the_second_corpus_is_answered_as_it_says(two: Pair) -> None:
     before, dialect = two.state(), two.dialect
-    unlike = NOT_MYSQL if dialect == "mysql" else {}
+    unlike = UNLIKE.get(dialect, {})
     for sql in [*REFUSE["all"], *REFUSE[dialect]]:
         if sql in unlike:
             continue
@@ -142,7 +143,13 @@ def test_the_second_corpus_is_answered_as_it_says(two: Pair) -> None:
     costly = [sql for sql in [*STOP["all"], *STOP[dialect]] if sql not in unlike]
     for sql in random.Random(7).sample(costly, SAMPLE_OF_STOPPED):
         with pytest.raises(
-            (QueryRefusedError, QueryTimeoutError, ResultTooLargeError, TooManyRowsError)
+            (
+                QueryRefusedError,
+                QueryTimeoutError,
+                QueryMemoryError,
+                ResultTooLargeError,
+                TooManyRowsError,
+            )
         ):
             two.one.run(sql)
     assert not two.findings

@@ -23,12 +23,21 @@ CREATE TABLE vaults (
 INSERT INTO vaults (id, secret) VALUES (1, 'canary one'), (2, 'dog two'), (3, 'dog two');
 CREATE VIEW above AS SELECT id, initial AS letter FROM vaults;
 """
+CLICKHOUSE_SCHEMA = """
+CREATE TABLE vaults (
+    id Int32, note String DEFAULT 'secret', secret String,
+    initial String MATERIALIZED substr("secret", 1, 1), twice Int32 ALIAS id * 2
+) ENGINE = MergeTree ORDER BY id;
+INSERT INTO vaults (id, secret) VALUES (1, 'canary one'), (2, 'dog two'), (3, 'dog two');
+CREATE VIEW above AS SELECT id, initial AS letter FROM vaults;
+"""
 KINDS = {"sqlite": "VIRTUAL", "duckdb": "VIRTUAL", "postgres": "STORED", "mysql": "VIRTUAL"}
 COMPUTED = (("vaults", "initial"), ("above", "letter"))
 
 
 def opened_with(policy: TablePolicy, folder: Path, dialect: str) -> Database:
-    script = SCHEMA.format(kind=KINDS[dialect])
+    schema = CLICKHOUSE_SCHEMA if dialect == "clickhouse" else SCHEMA
+    script = schema.format(kind=KINDS.get(dialect))
     return open_at(make(folder, dialect, script), policy=policy)
 
 

@@ -27,6 +27,7 @@ from longtable.tools.workers.runner import Runner, Stop
 from tests.support.postgres import postgres_server
 from tests.tools.databases import DIALECTS, Place, engine_of, make, open_at, spelled
 from tests.tools.sql.sql_texts import ALLOWED, BOTH_ALLOWED, BOTH_REFUSED, REFUSED, STOPPED
+from tests.tools.sql.sql_texts_clickhouse import NOT_CLICKHOUSE
 from tests.tools.sql.sql_texts_mysql import NOT_MYSQL
 
 GROWING_FUNCTIONS = frozenset(
@@ -89,7 +90,7 @@ def test_a_hostile_text_is_refused(database: Database) -> None:
 
 def test_a_legal_text_runs(database: Database) -> None:
     dialect = database.dialect
-    unknown = NOT_MYSQL if dialect == "mysql" else {}
+    unknown = {"mysql": NOT_MYSQL, "clickhouse": NOT_CLICKHOUSE}.get(dialect, {})
     both = [spelled(sql, dialect) for sql in BOTH_ALLOWED if sql not in unknown]
     for sql in [*both, *ALLOWED[dialect]]:
         result = database.run(sql)
@@ -252,7 +253,13 @@ def _refused_by_both(database: Database, sql: str) -> bool:
 
 
 GROWS = re.compile(rf"\b({'|'.join(sorted(GROWING_FUNCTIONS))})\(", re.IGNORECASE)
-ALONE = {"sqlite": (0.9, 0.8), "duckdb": (0.9, 0.75), "postgres": (0.85, 0.85), "mysql": (0.9, 0.5)}
+ALONE = {
+    "sqlite": (0.9, 0.8),
+    "duckdb": (0.9, 0.75),
+    "postgres": (0.85, 0.85),
+    "mysql": (0.9, 0.5),
+    "clickhouse": (0.9, 0.8),
+}
 """Least share of hostile texts that each wall refuses by itself. What only a time limit can stop,
 the AST wall cannot.
 """

@@ -324,9 +324,30 @@ MYSQL = {
     "an endless sum": "SELECT SUM(SHA2(CONCAT(a.n, b.n), 512)) FROM numbers a, numbers b, numbers c",
 }
 
+CLICKHOUSE = {
+    "repeat of repeat": "SELECT length(repeat(repeat('x', 1000000), 1000000))",
+    "repeat for each row": "SELECT repeat('x', 1000000) FROM numbers",
+    "a value for each row": "SELECT max(length(repeat('x', 900000 + n))) FROM numbers",
+    "ranges of everything": "SELECT sum(length(range(100000))) FROM numbers a, numbers b",
+    "an array of everything": "SELECT groupArray(number) FROM numbers(10000000000)",
+    "a list of texts": "SELECT groupArray(repeat('x', 10000)) FROM numbers(10000000)",
+    "text joined of everything": "SELECT length(groupConcat(a.n, b.n)) FROM numbers a, numbers b",
+    "a sort of everything": "SELECT number FROM numbers(100000000000) ORDER BY cityHash64(number)",
+    "a hash of everything": "SELECT uniqExact(number) FROM numbers(100000000000)",
+    "a group of everything": "SELECT number, count() FROM numbers(100000000000) GROUP BY number",
+    "a join of everything": "SELECT count(*) FROM numbers(1000000000) a JOIN numbers(1000000000) b ON a.number = b.number",
+    "a lambda of lambdas": "SELECT arrayMap(x -> arrayMap(y -> range(100000), range(10000)), range(10000))",
+    "a pattern that backtracks": "SELECT count() FROM numbers(1000000000) WHERE match(repeat('a', 500), '(a+)+b')",
+    "a product of arrays": "SELECT count() FROM (SELECT arrayJoin(range(100000)) AS x, arrayJoin(range(100000)) AS y)",
+    "wide numbers": "SELECT sum(toUInt256(number) * toUInt256(number)) FROM numbers(1000000000000)",
+    "replace of repeat": "SELECT length(replaceAll(repeat('a', 1000000), 'a', repeat('b', 10000)))",
+    "levenshtein": "SELECT sum(levenshteinDistance(repeat('ab', 5000), repeat('ba', 5000))) FROM numbers",
+}
+
 BOMBS = {
     "sqlite": _PARSER | _SQL | SQLITE,
     "duckdb": _PARSER | _SQL | DUCKDB,
     "postgres": _PARSER | _SQL | POSTGRES,
     "mysql": _PARSER | _SQL | MYSQL,
+    "clickhouse": _PARSER | _SQL | CLICKHOUSE,
 }

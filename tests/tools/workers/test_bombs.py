@@ -43,6 +43,15 @@ SAMPLE = {
         "wide rows",
         "a temporary table",
     ),
+    "clickhouse": (
+        "types within types",
+        "a chain of 12,000 sums",
+        "an endless recursion",
+        "repeat for each row",
+        "an array of everything",
+        "a sort of everything",
+        "replace of repeat",
+    ),
 }
 MAY_BE_SLOW = re.compile("times as long|QueryTimeoutError")
 """Times are for the evaluation to measure: the machine of the tests is busy, and half a second a

@@ -681,3 +681,22 @@ def test_errors_of_a_worker_are_those_of_this_process(path: Path) -> None:
                 )
     half = len(said) // 2
     assert [one[1:] for one in said[:half]] == [one[1:] for one in said[half:]]
+
+
+@linux
+def test_what_a_query_leaves_in_a_worker_is_collected_after_it(database: Database) -> None:
+    def resident() -> int:
+        [pid] = {pid for pid in pids(database) if pid in busiest}
+        status = Path(f"/proc/{pid}/status").read_text()
+        return int(status.split("VmRSS:")[1].split()[0])
+
+    def ask(first: int) -> None:
+        for n in range(first, first + 100):
+            parts = " + ".join(f"{n + part}" for part in range(300))
+            assert database.run(f"SELECT {parts} AS n").row_count == 1
+
+    ask(0)
+    busiest = {max(workers_of(database)._workers, key=lambda one: one.number).process.pid}
+    before = resident()
+    ask(1_000)
+    assert resident() < before + 10_000  # KiB

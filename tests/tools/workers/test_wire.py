@@ -168,7 +168,38 @@ MYSQL = [
     "CAST('-838:59:59' AS TIME)",
     "JSON_OBJECT('a', JSON_ARRAY(1, NULL))",
 ]
-VALUES = {"sqlite": SQLITE, "duckdb": DUCKDB, "postgres": POSTGRES, "mysql": MYSQL}
+CLICKHOUSE = [
+    "NULL",
+    "true",
+    "toUInt256('115792089237316195423570985008687907853269984665640564039457584007913129639935')",
+    "toInt64(-9223372036854775808)",
+    "toDecimal256('1.50', 2)",
+    "1e300",
+    "toFloat64OrNull('nan')",
+    "'text 茶 🍵'",
+    "''",
+    "unhex('00ff80')",
+    "toDate('2024-02-29')",
+    "toDateTime('2024-02-29 12:34:56')",
+    "toDateTime('2024-02-29 12:34:56', 'Europe/Zurich')",
+    "toDateTime64('2024-02-29 12:34:56.789', 3)",
+    "toDateTime64('2024-02-29 12:34:56.123456789', 9, 'Europe/Zurich')",
+    "toUUID('a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11')",
+    "toIPv4('1.2.3.4')",
+    "[1, NULL, 3]",
+    "[toDecimal64('1.5', 2)]",
+    "map('a', [1, 2])",
+    "map(1, toDate('2024-02-29'))",
+    "(1, 'a', toDate('2024-02-29'))",
+    "CAST((1, 'a') AS Tuple(x Int8, y String))",
+]
+VALUES = {
+    "sqlite": SQLITE,
+    "duckdb": DUCKDB,
+    "postgres": POSTGRES,
+    "mysql": MYSQL,
+    "clickhouse": CLICKHOUSE,
+}
 
 
 def exact(value: Any) -> Any:

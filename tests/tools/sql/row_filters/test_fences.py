@@ -19,6 +19,7 @@ from longtable.tools.sql.wall import VERDICTS, check, own_sql
 from tests.tools.databases import DIALECTS, Place, spelled, url
 from tests.tools.sql.row_filters.rows_database import NORTH, VISIBLE, make_rows, open_rows
 from tests.tools.sql.sql_texts import ALLOWED, BOTH_ALLOWED
+from tests.tools.sql.sql_texts_clickhouse import NOT_CLICKHOUSE
 from tests.tools.sql.sql_texts_mysql import NOT_MYSQL
 
 
@@ -94,6 +95,15 @@ MORE = {
         "SELECT STRAIGHT_JOIN count(*) FROM orders a, orders b WHERE a.id = b.id",
         "SELECT count(*) FROM orders FORCE INDEX (orders_by_secret) WHERE secret > 0",
     ],
+    "clickhouse": [
+        "FROM orders SELECT count()",
+        "SELECT count() FROM orders LEFT SEMI JOIN regions USING (region)",
+        "SELECT count() FROM orders a ASOF JOIN orders b ON a.region = b.region AND a.id >= b.id",
+        "SELECT length(groupArray(id)) FROM orders",
+        "SELECT count(COLUMNS('^id')) FROM orders",
+        "SELECT uniqExact(secret) FROM (SELECT * FROM orders)",
+        "SELECT count() FROM orders WHERE id GLOBAL IN (SELECT id FROM orders)",
+    ],
     "postgres": [
         "SELECT count(*) FROM ONLY orders",
         "SELECT count(*) FROM regions r CROSS JOIN LATERAL (SELECT id FROM orders o WHERE o.region ="
@@ -113,6 +123,8 @@ def scalar(database: Database, sql: str) -> object:
 def test_only_rows_that_meet_the_filter_are_counted(north: Database, sql: str) -> None:
     if "FILTER" in sql and north.dialect == "mysql":
         pytest.skip("MySQL has no FILTER")
+    if north.dialect == "clickhouse" and ("max((" in sql or "= orders.id" in sql):
+        pytest.skip("no correlated subquery in an aggregate, and `orders` would mean o there")
     assert scalar(north, sql) == VISIBLE
 
 
@@ -133,7 +145,8 @@ def test_a_correlated_subquery_sees_only_these_rows(north: Database) -> None:
         "SELECT i.id, (SELECT count(*) FROM orders o WHERE o.id = i.order_id) FROM items i ORDER BY"
         " i.id"
     )
-    assert north.run(sql).rows == [(1, 1), (2, 1), (3, 0), (4, 0)]
+    none = None if north.dialect == "clickhouse" else 0  # there a count of no rows is NULL then
+    assert north.run(sql).rows == [(1, 1), (2, 1), (3, none), (4, none)]
 
 
 def test_a_hidden_table_is_not_named_by_the_view_that_reads_it(
@@ -353,6 +366,7 @@ OF_ONE = {
     "duckdb": ("nested", "sales.items"),
     "postgres": ("nested", "Mixed", "sales.items", "measures", "safe", "by_city"),
     "mysql": (),
+    "clickhouse": ("generated", "nested", "Mixed"),
 }
 MOMENTS = re.compile(r"\bSAMPLE\b|TABLESAMPLE|now\(\)|age\(|current_|random|clock_|\browid\b", re.I)
 WHOLE_ROWS = ("SELECT p FROM people p",)
@@ -367,7 +381,7 @@ def test_a_filter_that_every_row_meets_changes_no_answer(
     changed: dict[str, tuple[object, object]] = {}
     asked = 0
     with Database.open(url(files[dialect]), policy=policy, isolation="none") as filtered:
-        unlike = NOT_MYSQL if dialect == "mysql" else {}
+        unlike = {"mysql": NOT_MYSQL, "clickhouse": NOT_CLICKHOUSE}.get(dialect, {})
         both = [spelled(sql, dialect) for sql in BOTH_ALLOWED if sql not in unlike]
         for sql in [*both, *ALLOWED[dialect]]:
             if MOMENTS.search(sql) or sql in WHOLE_ROWS:

@@ -86,12 +86,14 @@ ERRORS = {
     "duckdb": "CASE WHEN {} THEN error('hit') ELSE '1' END",
     "postgres": "CASE WHEN {} THEN CAST(note || 'x' AS INTEGER) ELSE 1 END",
     "mysql": "9223372036854775807 + (CASE WHEN {} THEN 1 ELSE 0 END)",
+    "clickhouse": "CASE WHEN {} THEN toInt32(concat(note, 'x')) ELSE 1 END",
 }
 DIVISIONS = {
     "sqlite": "1",
     "duckdb": "CAST(note AS INTEGER)",
     "postgres": "1 / (secret - {0})",
     "mysql": "9223372036854775807 + (secret = {0})",
+    "clickhouse": "intDiv(1, secret - {0})",
 }
 HEAVY = {
     "sqlite": (
@@ -101,6 +103,7 @@ HEAVY = {
     "duckdb": "levenshtein(repeat(note || 'ab', 1500), repeat('ba' || note, 1500))",
     "postgres": "(SELECT count(*) FROM generate_series(1, 600000) g WHERE g % 7 = 3)",
     "mysql": "length(replace(repeat(concat(note, 'ab'), 20000), 'a', 'bb'))",
+    "clickhouse": "length(replaceAll(repeat(concat(note, 'ab'), 20000), 'a', 'bb'))",
 }
 GUESSES = [
     "SELECT count(*) FROM orders WHERE secret = {0}",

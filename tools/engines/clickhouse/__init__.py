@@ -1,0 +1,1 @@
+"""ClickHouse: its engine, its connection, its catalogue, its values and its errors."""
