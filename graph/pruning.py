@@ -81,6 +81,9 @@ def prune_threads(
         with skip_unreadable(on_damaged), threads.alone(info.thread_id):
             if _prune(threads, info, keep_archive=keep_archive, results=results, archive=archive):
                 pruned.append(info)
+    if not keep_archive:
+        # Once more: a search that read one of them before may have added its words since.
+        forget_words(threads, [info.thread_id for info in pruned])
     return pruned
 
 

@@ -223,6 +223,9 @@ def delete(
             PutOp(THREADS, thread_id, None),
         ]
     )
+    if has_words:
+        # Once more: a search that read the thread before may have added its words since.
+        forget_words(threads, [thread_id])
 
 
 def forget_words(threads: StoredThreads, thread_ids: Sequence[str]) -> None:

@@ -317,7 +317,9 @@ def _is_free(place: Place, value: Any, own: Values) -> bool:
         case ("rate_limit", _):
             return "rate_limit" not in own
         case ("database", "url"):
-            return is_file_url(value)  # a server would be sent PGPASSWORD
+            # A server would be sent PGPASSWORD. One database in place of several of one's own would
+            # leave out their policies.
+            return "databases" not in own and is_file_url(value)
         case ("databases", _, key):
             # In place of a database of one's own, they would leave out its policy.
             one = own.get("database", {}).get("url") or own.get("policy", {}).get("file")

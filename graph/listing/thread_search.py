@@ -187,7 +187,7 @@ def _words_of(
         own = {name: base_of[name] for name in held}
         segments.append(_segment(head, postings[head.key], own))
     if index is not None:
-        _keep(index, list(documents.values()), wanted)
+        _keep(threads, index, list(documents.values()), wanted)
     return _Words(infos, bases, segments)
 
 
@@ -256,13 +256,29 @@ def _segment(head: SearchHead, postings: Postings, base_of: Mapping[str, int]) -
     return Segment(numbers, turns, lengths, kept)
 
 
-def _keep(index: SearchIndex, documents: Sequence[Document], states: Mapping[str, str]) -> None:
+def _keep(
+    threads: StoredThreads,
+    index: SearchIndex,
+    documents: Sequence[Document],
+    states: Mapping[str, str],
+) -> None:
     """Add threads to the index, if they are many. A store that cannot be written to keeps no search
     from its result.
     """
     known = [document for document in documents if document.state]
-    if sum(len(document.segment.numbers) for document in known) >= LEAST_MESSAGES:
-        with suppress(Exception):
-            index.add(known)
+    if sum(len(document.segment.numbers) for document in known) < LEAST_MESSAGES:
+        return
+    with suppress(Exception):
+        index.add(known)
+        there = {
+            info.thread_id for info in list_threads(threads, limit=MOST_THREADS, all_owners=True)
+        }
+        deleted = [document.thread_id for document in known if document.thread_id not in there]
+        if deleted:  # while they were read
+            index.forget(deleted)
+        newest = threads.newest_checkpoints()
+        if newest is None:
             # Threads of other owners are taken as they are: whoever sees them notices a change.
             index.merge(lambda name, state: states.get(name, state) == state)
+        else:
+            index.merge(lambda name, state: newest.get(name) == state)

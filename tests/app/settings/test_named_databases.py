@@ -181,6 +181,12 @@ def test_a_file_that_is_only_found_may_not_take_the_place_of_your_own(home: Home
         settings = load_settings(environment={}, folder=home.folder)
         assert ("x" in settings.databases) is counts, text
         assert bool(settings.notes) is not counts
+    mine = "[databases.mine]\nurl = 'mine.db'\npolicy = 'mine.toml'\n"
+    (own / "longtable.toml").write_text(mine)
+    (home.folder / "longtable.toml").write_text("[database]\nurl = 'mine.db'\n")
+    settings = load_settings(environment={}, folder=home.folder)
+    assert [*settings.databases] == ["mine"], "its policy stays"
+    assert settings.notes
     (own / "longtable.toml").write_text("[limits]\nquery_rows = 10\n")
     for value, counts in ((10, True), (11, False)):
         text = f"[databases.x]\nurl = 'x.db'\nquery_rows = {value}\n"

@@ -2,7 +2,9 @@
 
 import random
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,6 +16,8 @@ from longtable.graph import (
     build_graph,
     delete_thread,
     open_persistence,
+    prune_threads,
+    pruning,
 )
 from longtable.graph.listing import thread_search
 from longtable.graph.listing.thread_list import MOST_THREADS, list_threads
@@ -142,6 +146,42 @@ def test_a_deleted_thread_leaves_no_word_in_the_index(kept: Persistence) -> None
     left = [item.value["terms"] for item in kept.store.search(SEARCH_TERMS, limit=1_000)]
     assert not [terms for terms in left if "kestrel" in terms]
     assert [hit.thread_id for hit in search_threads(kept, "heron")] == ["b"]
+
+
+def test_a_thread_that_is_deleted_while_it_is_read_leaves_no_word(
+    kept: Persistence, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said(kept, "a", "the kestrel of ann")
+    said(kept, "b", "a heron")
+    add = SearchIndex.add
+
+    def late(index: SearchIndex, documents: object) -> None:
+        monkeypatch.setattr(SearchIndex, "add", add)
+        delete_thread(kept, "a")
+        add(index, documents)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(SearchIndex, "add", late)
+    search_threads(kept, "heron")
+    left = [item.value["terms"] for item in kept.store.search(SEARCH_TERMS, limit=1_000)]
+    assert left
+    assert not [terms for terms in left if "kestrel" in terms]
+
+
+def test_pruned_threads_leave_no_word_though_a_search_runs(
+    kept: Persistence, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in "abc":
+        said(kept, name, f"the kestrel of {name}")
+    prune = pruning._prune
+
+    def searched(*args: Any, **more: Any) -> bool:
+        search_threads(kept, "kestrel")
+        return prune(*args, **more)
+
+    monkeypatch.setattr(pruning, "_prune", searched)
+    later = datetime.now(UTC) + timedelta(days=100)
+    assert len(prune_threads(kept, older_than=timedelta(days=90), now=later)) == 3
+    assert not kept.store.search(SEARCH) + kept.store.search(SEARCH_TERMS)
 
 
 def test_an_encrypted_store_holds_no_word_in_the_clear(tmp_path: Path) -> None:
