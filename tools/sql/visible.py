@@ -98,7 +98,7 @@ def _open_by_name(reflected: Reflected, policy: TablePolicy) -> set[str]:
     open_tables -= _views_that_read(
         reflected, lambda text: any(mentions(text, name) for name in denied)
     )
-    if policy.denied or policy.names_columns:
+    if policy.denied or policy.names_columns or policy.row_filters:
         # Nobody knows what they read.
         open_tables -= reflected.unread_views
     if len(open_tables) < len(reflected.tables) or policy.names_columns or policy.row_filters:

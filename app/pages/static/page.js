@@ -98,6 +98,12 @@ document.addEventListener("htmx:before:request", (event) => {
 });
 
 document.addEventListener("htmx:after:swap", (event) => {
+  if (event.detail.ctx.target?.id === "turns") {
+    // A look for newer turns that left before the answer to a question brings the question, too.
+    for (const turn of document.querySelectorAll("#turns > .turn")) {
+      if (byId(turn.id) !== turn) turn.remove();
+    }
+  }
   document.title = `${byId("title").textContent} · longtable`;
   const dialog = byId("dialog");
   if (event.detail.ctx.target === dialog && dialog.childElementCount && !dialog.open) dialog.showModal();

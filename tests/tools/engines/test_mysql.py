@@ -590,6 +590,7 @@ def test_a_view_whose_sql_cannot_be_seen_is_hidden_if_anything_is_denied(
         TablePolicy(denied=frozenset({"vault"})),
         TablePolicy(denied_columns=frozenset({"vault.secret"})),
         TablePolicy(masked_columns=frozenset({"vault.secret"})),
+        TablePolicy(row_filters={"vault": "secret = :own"}),
     ):
         with Database.open(without_show_view, policy=policy, isolation="none") as database:
             assert "leak" not in {table.name for table in database.catalog().tables}

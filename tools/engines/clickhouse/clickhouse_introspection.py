@@ -16,7 +16,8 @@ from longtable.tools.sql.verdict import Plan, Scan, product
 Ask = Callable[[str], Sequence[Row]]
 
 TABLES = """
-SELECT name, engine, comment, total_rows, as_select, engine_full, empty(parameterized_view_parameters)
+SELECT name, engine, comment, total_rows, as_select, engine_full, empty(parameterized_view_parameters),
+  if(endsWith(engine, 'View'), create_table_query, '')
 FROM system.tables
 WHERE database = currentDatabase() AND NOT is_temporary AND NOT startsWith(name, '.inner') ORDER BY name
 """
@@ -40,6 +41,7 @@ QUOTE = "`"
 _VIEWS = frozenset({"View", "MaterializedView", "LiveView", "WindowView"})
 _READERS = frozenset({"Kafka", "RabbitMQ", "NATS", "FileLog", "S3Queue", "AzureQueue"})
 """Engines of tables from which each row is read once only."""
+_QUOTED_NAME = re.compile(r"`(?:[^`\\]|\\.)*`")
 _LITERALS = re.compile(r"'((?:[^'\\]|\\.)*)'|([^\s,()]+)")
 
 
@@ -76,7 +78,8 @@ def reflect(ask: Ask) -> Reflected:
         tables.append(found)
         engines[name] = engine_text
         if is_view:
-            texts[(database, name)] = query
+            # The rows of a view with a table of its own are that table's, whatever it is filled by.
+            texts[(database, name)] = "" if _has_target(_text(row[7])) else query
     return Reflected(
         tuple(tables),
         texts,
@@ -86,6 +89,12 @@ def reflect(ask: Ask) -> Reflected:
         parts=_parts(engines, database),
         unread_views=frozenset(name for (_, name), text in texts.items() if not text),
     )
+
+
+def _has_target(statement: str) -> bool:
+    """Return whether a view is stored in another table, by the statement that made it."""
+    before, _, _ = _QUOTED_NAME.sub("x", statement).partition(" AS ")
+    return re.search(r"\sTO\s", before) is not None
 
 
 def _text(value: object) -> str:

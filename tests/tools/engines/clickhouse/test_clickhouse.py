@@ -547,6 +547,31 @@ def test_a_table_that_reads_a_hidden_one_is_hidden_too() -> None:
         assert "canary" not in told
 
 
+@pytest.mark.parametrize(
+    "policy",
+    [
+        TablePolicy(denied=frozenset({"orders"})),
+        TablePolicy(masked_columns=frozenset({"orders.secret"})),
+        TablePolicy(denied_columns=frozenset({"orders.secret"})),
+        TablePolicy(row_filters={"orders": "id = :id"}),
+    ],
+)
+def test_a_view_that_is_stored_in_a_hidden_table_is_hidden_too(policy: TablePolicy) -> None:
+    script = """
+CREATE TABLE raw (id Int32, secret String) ENGINE = MergeTree ORDER BY id;
+CREATE TABLE orders (id Int32, secret String) ENGINE = MergeTree ORDER BY id;
+CREATE MATERIALIZED VIEW "stored AS one" TO orders AS SELECT id, secret FROM raw;
+INSERT INTO orders VALUES (1, 'canary');
+"""
+    place = clickhouse_server().create(script)
+    with Database.open(place) as database:
+        assert database.run('SELECT secret FROM "stored AS one"').rows == [("canary",)]
+    with Database.open(place, policy=policy) as database:
+        assert "stored AS one" not in {table.name for table in database.catalog().tables}
+        with pytest.raises((UnknownTableError, QueryRefusedError)):
+            database.run('SELECT secret FROM "stored AS one"')
+
+
 def test_states_of_an_aggregate_are_no_values() -> None:
     place = clickhouse_server().create(ODD)
     with Database.open(place) as database:
