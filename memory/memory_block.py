@@ -118,9 +118,9 @@ def ledger_of(thread: Thread, call_config: CallConfig) -> tuple[list[LedgerLine]
     return [line for line in lines if line.message_id not in thread.excluded], earlier
 
 
-_lines: BoundedCache[int, tuple[Compaction, tuple[LedgerLine, ...]]] = BoundedCache(1_024)
-"""The lines of compactions, by the Python id of the compaction. It is kept too, so that no other
-object can get the same id.
+_lines: BoundedCache[int, tuple[object, tuple[LedgerLine, ...]]] = BoundedCache(128)
+"""The lines of compactions, by the Python id of the stored list. The list is kept too, so that no
+other object can get the same id.
 """
 
 
@@ -128,13 +128,14 @@ def _lines_of(record: Compaction) -> tuple[LedgerLine, ...]:
     """Return the lines of a compaction. They are read once, because a thread's compactions are the
     same objects throughout a turn: 800 lines were read in each turn of a long talk.
     """
-    if "ledger" not in record:
+    stored = record.get("ledger")
+    if stored is None:
         return ()
-    known = _lines.get(id(record))
+    known = _lines.get(id(stored))
     if known is not None:
         return known[1]
-    lines = tuple(LedgerLine.from_json(line) for line in record["ledger"])
-    return _lines.put(id(record), (record, lines))[1]
+    lines = tuple(LedgerLine.from_json(line) for line in stored)
+    return _lines.put(id(stored), (stored, lines))[1]
 
 
 def pins_that_fit(pins: list[Pin], call_config: CallConfig) -> tuple[list[Pin], int]:

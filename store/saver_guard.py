@@ -40,10 +40,14 @@ from longtable.store.writers import Writer
 Result = TypeVar("Result")
 # LangGraph keeps keys that begin with two underscores out of a checkpoint's metadata
 MARK = "__longtable_base"
-AT_ONCE = "__longtable_at_once"
+WITH_CHECKPOINT = "__longtable_with_checkpoint"
 """Key in the config of a run. If it is true, the writes of a task are stored together with the
 checkpoint that follows them. A run may set it if each superstep has one task, and if nothing waits
 for a reader between a task's end and the checkpoint.
+"""
+COSTLY = frozenset({"respond", "run_tools", "compact"})
+"""Nodes whose work nobody wants done twice: calls of models and tools. Their writes never wait, so
+that they are stored even if the checkpoint that follows cannot be.
 """
 SHARES = "__longtable_shares"
 """Key in the config of a run. If it is true, the run may be handed messages that an earlier run was
@@ -160,16 +164,16 @@ class GuardedSaver(BaseCheckpointSaver[Any]):
         task_path: str = "",
     ) -> None:
         """Store the writes of a task. Raises `ThreadBusyError` if another run has written. In a run
-        with `AT_ONCE` they are stored with the checkpoint that follows, which halves the
-        transactions of a turn. A process that is killed in between, within a millisecond, runs the
-        task again, as if it had been killed before the task's end.
+        with `WITH_CHECKPOINT` they are stored with the checkpoint that follows, which saves a
+        third of a turn's transactions. A process that is killed in between, within a millisecond,
+        runs the task again, as if it had been killed before the task's end.
         """
 
         def write(saver: Saver) -> None:
             saver.put_writes(_without_mark(config), writes, task_id, task_path)
 
         writer = _writer_of(config)
-        if writer is not None and _stored_at_once(config, writes):
+        if writer is not None and _may_wait(config, writes, task_path):
             with writer.order:
                 writer.waiting.append(write)
             return
@@ -319,12 +323,15 @@ def _writer_of(config: RunnableConfig) -> Writer | None:
     return writer if isinstance(writer, Writer) and writer.key == _key_of(config) else None
 
 
-def _stored_at_once(config: RunnableConfig, writes: Sequence[tuple[str, Any]]) -> bool:
-    """Return whether these writes of a task may wait for the next checkpoint. What says how a task
-    stopped may not, for no checkpoint follows it: an error, a question to a person.
+def _may_wait(config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_path: str) -> bool:
+    """Return whether these writes of a task may wait for the next checkpoint. Those of a costly
+    node may not. Nor may what says how a task stopped, for no checkpoint follows it: an error, a
+    question to a person.
     """
     configurable = _configurable(config)
-    if not configurable.get(AT_ONCE) or configurable.get("checkpoint_ns"):
+    if not configurable.get(WITH_CHECKPOINT) or configurable.get("checkpoint_ns"):
+        return False
+    if task_path.rpartition(", ")[2] in COSTLY:
         return False
     return not any(channel.startswith("__") for channel, _ in writes)
 

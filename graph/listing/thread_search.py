@@ -23,7 +23,13 @@ from longtable.memory.messages.marks import marks_of
 from longtable.memory.search import Index, Original, Segment, is_searched, ranked, text_of
 from longtable.store.damage import Report, log_damaged, skip_unreadable
 from longtable.store.persistence import Persistence
-from longtable.store.records.search_index import Document, Postings, SearchHead, SearchIndex
+from longtable.store.records.search_index import (
+    LARGE,
+    Document,
+    Postings,
+    SearchHead,
+    SearchIndex,
+)
 from longtable.tools.excerpts import short_excerpt
 
 LEAST_MESSAGES = 256
@@ -171,13 +177,20 @@ def _words_of(
     holders = _holders(heads, wanted)
     missing = [info for info in infos if info.thread_id not in holders]
     documents: dict[str, Document] = {}
+    unwritten: list[Document] = []
     for done, info in enumerate(missing):
         if on_indexed is not None:
             on_indexed(done, len(missing))
         messages = reading.transcript(info)
         if messages is not None:
             state = wanted[info.thread_id]
-            documents[info.thread_id] = _document(info.thread_id, state, messages)
+            document = _document(info.thread_id, state, messages)
+            documents[info.thread_id] = document
+            unwritten.append(document)
+        if index is not None and _size(unwritten) >= LARGE:
+            # A search that is broken off leaves what it has read.
+            _keep(threads, index, unwritten, wanted)
+            unwritten = []
     sizes = [_last_number(info.thread_id, holders, documents) for info in infos]
     bases = [0, *accumulate(sizes)][:-1]
     base_of = {info.thread_id: base for info, base in zip(infos, bases, strict=True)}
@@ -187,7 +200,7 @@ def _words_of(
         own = {name: base_of[name] for name in held}
         segments.append(_segment(head, postings[head.key], own))
     if index is not None:
-        _keep(threads, index, list(documents.values()), wanted)
+        _keep(threads, index, unwritten, wanted)
     return _Words(infos, bases, segments)
 
 
@@ -256,6 +269,11 @@ def _segment(head: SearchHead, postings: Postings, base_of: Mapping[str, int]) -
     return Segment(numbers, turns, lengths, kept)
 
 
+def _size(documents: Sequence[Document]) -> int:
+    """Return the number of messages."""
+    return sum(len(document.segment.numbers) for document in documents)
+
+
 def _keep(
     threads: StoredThreads,
     index: SearchIndex,
@@ -266,7 +284,7 @@ def _keep(
     from its result.
     """
     known = [document for document in documents if document.state]
-    if sum(len(document.segment.numbers) for document in known) < LEAST_MESSAGES:
+    if _size(known) < LEAST_MESSAGES:
         return
     with suppress(Exception):
         index.add(known)

@@ -66,7 +66,7 @@ from longtable.nodes.state import (
 from longtable.store.damage import UNREADABLE, readable
 from longtable.store.locks import Background, ThreadLocks, locks_of
 from longtable.store.records.thread_index import entry_of, may_see, owner_of
-from longtable.store.saver_guard import AT_ONCE, SHARES
+from longtable.store.saver_guard import SHARES, WITH_CHECKPOINT
 from longtable.store.storage_errors import storage_errors
 from longtable.tools.charts.pictures import Chart
 
@@ -315,7 +315,7 @@ class ThreadRunner:
         if self._collects:
             config["callbacks"] = [_Streaming()]
             if not self.how.on_loop:
-                marks[AT_ONCE] = True
+                marks[WITH_CHECKPOINT] = True
             until |= {"stream_mode": ["updates"], "collect": emitted.append}
         else:
             until |= {"stream_mode": MODES}

@@ -246,7 +246,10 @@ def _head(key: str, value: Mapping[str, Any]) -> SearchHead | None:
     if not all(isinstance(part, list) for part in parts):
         return None
     threads, numbers, turns, lengths = cast("list[list[Any]]", parts)
-    entries = [(str(name), str(state), int(count)) for name, state, count in threads]
+    try:
+        entries = [(str(name), str(state), int(count)) for name, state, count in threads]
+    except (TypeError, ValueError):
+        return None
     count = sum(count for _, _, count in entries)
     if not len(numbers) == len(turns) == len(lengths) == count:
         return None

@@ -29,7 +29,7 @@ from longtable.base.errors import LongtableError, PersistenceError, ThreadBusyEr
 from longtable.graph import Context, Conversation, build_graph, open_persistence
 from longtable.graph.thread_state import Graph
 from longtable.nodes.state import Input
-from longtable.store.saver_guard import AT_ONCE, MARK, GuardedSaver
+from longtable.store.saver_guard import MARK, WITH_CHECKPOINT, GuardedSaver
 from tests.support.models import ScriptedModel, script
 
 CONTEXT = Context(model_limit=8_000)
@@ -518,14 +518,14 @@ def test_a_run_that_lost_at_its_input_calls_no_model() -> None:
 
 
 def run_of(saver: GuardedSaver) -> RunnableConfig:
-    """Store a first checkpoint, and return the config of a run that stores at once what its tasks
-    wrote.
+    """Store a first checkpoint, and return the config of a run whose tasks' writes may wait for
+    the checkpoint that follows.
     """
     first: RunnableConfig = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
     saver.put(first, empty_checkpoint(), {"source": "input", "step": -1, "parents": {}}, {})
     loaded = saver.get_tuple(first)
     assert loaded is not None
-    return {"configurable": {**loaded.config["configurable"], AT_ONCE: True}}
+    return {"configurable": {**loaded.config["configurable"], WITH_CHECKPOINT: True}}
 
 
 def writes_in(saver: GuardedSaver) -> list[tuple[str, Any]]:
@@ -563,6 +563,14 @@ def test_how_a_task_stopped_is_stored_at_once_with_what_waited(kind: str, tmp_pa
         assert sorted(writes_in(saver)) == [("__interrupt__", "sure?"), ("messages", "hi")]
 
 
+@pytest.mark.parametrize("node", ["respond", "run_tools", "compact"])
+def test_what_a_model_or_a_tool_gave_does_not_wait(node: str, tmp_path: Path) -> None:
+    with savers("sqlite", tmp_path) as saver:
+        config = run_of(saver)
+        saver.put_writes(config, [("messages", "hi")], "task", f"~__pregel_pull, {node}")
+        assert writes_in(saver) == [("messages", "hi")]
+
+
 @pytest.mark.parametrize("kind", ["memory", "sqlite"])
 def test_a_run_that_was_overtaken_stores_nothing_that_waited(kind: str, tmp_path: Path) -> None:
     with savers(kind, tmp_path) as saver:
@@ -579,12 +587,14 @@ def test_a_run_that_was_overtaken_stores_nothing_that_waited(kind: str, tmp_path
 def test_the_writes_of_a_run_that_does_not_ask_for_it_are_stored_before(tmp_path: Path) -> None:
     with savers("sqlite", tmp_path) as saver:
         config = run_of(saver)
-        plain = {name: each for name, each in config["configurable"].items() if name != AT_ONCE}
+        plain = {
+            name: each for name, each in config["configurable"].items() if name != WITH_CHECKPOINT
+        }
         saver.put_writes({"configurable": plain}, [("messages", "hi")], "task")
         assert writes_in(saver) == [("messages", "hi")]
 
 
-def test_a_turn_that_is_asked_has_half_the_transactions_and_the_same_rows(tmp_path: Path) -> None:
+def test_a_turn_that_is_asked_has_fewer_transactions_and_the_same_rows(tmp_path: Path) -> None:
     rows = {}
     for name in ("asked", "streamed"):
         with open_persistence(f"sqlite:///{tmp_path}/{name}.db") as kept:
@@ -599,4 +609,4 @@ def test_a_turn_that_is_asked_has_half_the_transactions_and_the_same_rows(tmp_pa
             counted = "SELECT channel, count(*) FROM writes GROUP BY channel ORDER BY channel"
             rows[name] = (connection.execute(counted).fetchall(), int(claims.split(":")[1]))
     assert rows["asked"][0] == rows["streamed"][0]
-    assert (rows["asked"][1], rows["streamed"][1]) == (5, 9)
+    assert (rows["asked"][1], rows["streamed"][1]) == (6, 9)

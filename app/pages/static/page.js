@@ -92,6 +92,7 @@ document.addEventListener("click", async (event) => {
 });
 
 document.addEventListener("htmx:before:request", (event) => {
+  if (document.hidden && event.detail.ctx.sourceElement.id === "newer") event.preventDefault();
   if (event.detail.ctx.sourceElement.id !== "ask") return;
   follows = true;
   sent = byId("question").value;

@@ -128,7 +128,16 @@ def test_a_segment_with_a_damaged_shard_counts_as_missing(value: dict[str, objec
 
 
 @pytest.mark.parametrize(
-    "change", [{"version": 9}, {"numbers": [1, 2]}, {"turns": None}, {"lengths": {}}]
+    "change",
+    [
+        {"version": 9},
+        {"numbers": [1, 2]},
+        {"turns": None},
+        {"lengths": {}},
+        {"threads": [["a", "1"]]},
+        {"threads": [7]},
+        {"threads": [["a", "1", "many"]]},
+    ],
 )
 def test_a_damaged_head_counts_as_missing(change: dict[str, object]) -> None:
     store = InMemoryStore()

@@ -198,15 +198,18 @@ class Connection:
 
 def _lines(stream: Any, most: int | None) -> Iterator[bytes]:
     left = most
-    rest = b""
+    begun: list[bytes] = []  # the parts of a line that is longer than a chunk
     while chunk := stream.read(CHUNK_BYTES):
         if left is not None:
             left -= len(chunk)
             if left < 0:
                 raise TooMuchReadError
-        *whole, rest = (rest + chunk).split(b"\n")
-        yield from whole
-    if rest:
+        first, *others = chunk.split(b"\n")
+        begun.append(first)
+        for other in others:
+            yield b"".join(begun)
+            begun = [other]
+    if rest := b"".join(begun):
         yield rest
 
 

@@ -39,8 +39,15 @@ SELECT
 READONLY = "SELECT toInt64(getSetting('readonly'))"
 QUOTE = "`"
 _VIEWS = frozenset({"View", "MaterializedView", "LiveView", "WindowView"})
-_READERS = frozenset({"Kafka", "RabbitMQ", "NATS", "FileLog", "S3Queue", "AzureQueue"})
-"""Engines of tables from which each row is read once only."""
+_READERS = frozenset(
+    {
+        *("Kafka", "RabbitMQ", "NATS", "FileLog", "S3Queue", "AzureQueue"),
+        *("Executable", "ExecutablePool"),
+    }
+)
+"""Engines of tables from which each row is read once only, or whose rows a program makes."""
+_OVER_TABLES = frozenset({"Merge", "Distributed", "Buffer", "Alias"})
+"""Engines of tables that store nothing themselves."""
 _QUOTED_NAME = re.compile(r"`(?:[^`\\]|\\.)*`")
 _LITERALS = re.compile(r"'((?:[^'\\]|\\.)*)'|([^\s,()]+)")
 
@@ -126,17 +133,20 @@ def _parts(
     parts: dict[tuple[str, str], tuple[tuple[str, str], ...]] = {}
     for table, text in engines.items():
         name, _, rest = text.partition("(")
-        arguments = [first or second for first, second in _LITERALS.findall(rest)]
-        if name == "Merge" and len(arguments) > 1:
-            pattern = arguments[1].replace("\\\\", "\\")
-            names = [other for other in engines if _matches(pattern, other) and other != table]
-        elif name == "Distributed" and len(arguments) > 2:
-            names = [arguments[2]]
-        elif name in ("Buffer", "Alias") and arguments:
-            names = arguments[:2]
-        else:
+        if name.strip() not in _OVER_TABLES:
             continue
-        parts[(database, table)] = tuple((database, other) for other in names)
+        arguments = [first or second for first, second in _LITERALS.findall(rest)]
+        if name == "Merge":
+            # The database may be a pattern, too: REGEXP, 'shop'.
+            pattern = arguments[-1].replace("\\\\", "\\") if arguments else ""
+            names = [other for other in engines if _matches(pattern, other)]
+        else:
+            named = {each.rpartition(".")[2] for each in arguments}
+            names = [other for other in engines if other in named]
+        others = [other for other in names if other != table]
+        if not others:  # whatever it reads may be hidden
+            others = [other for other in engines if other != table]
+        parts[(database, table)] = tuple((database, other) for other in others)
     return parts
 
 

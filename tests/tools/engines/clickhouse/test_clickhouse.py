@@ -572,6 +572,19 @@ INSERT INTO orders VALUES (1, 'canary');
             database.run('SELECT secret FROM "stored AS one"')
 
 
+def test_what_a_table_reads_is_known_however_it_is_written() -> None:
+    script = """
+CREATE TABLE orders (id Int32, secret String) ENGINE = MergeTree ORDER BY id;
+INSERT INTO orders VALUES (1, 'canary');
+CREATE TABLE every AS orders ENGINE = Merge(REGEXP('^db'), '^orders$');
+CREATE TABLE none_known AS orders ENGINE = Merge(currentDatabase(), '^nothing$');
+"""
+    place = clickhouse_server().create(script)
+    policy = TablePolicy(denied=frozenset({"orders"}))
+    with Database.open(place, policy=policy) as database:
+        assert not {table.name for table in database.catalog().tables}
+
+
 def test_states_of_an_aggregate_are_no_values() -> None:
     place = clickhouse_server().create(ODD)
     with Database.open(place) as database:
