@@ -23,7 +23,7 @@ from contextlib import closing
 from pathlib import Path
 
 from benchmarks.aegra.aegra_reports import report_differences
-from benchmarks.aegra.aegra_turns import ORDERS, ask_pairs, ask_with_kill
+from benchmarks.aegra.aegra_turns import ORDERS, THREADS, ask_pairs, ask_with_kill
 from benchmarks.aegra.instances import ROOT, running_instance, running_redis
 from tests.support.postgres import postgres_server, stop_postgres_server
 
@@ -69,10 +69,10 @@ def _faults(aegra: str, redis: str, home: Path) -> list[str]:
         with running_instance(aegra, home, environment) as first:
             with running_instance(aegra, home, environment) as second:
                 faults += asyncio.run(ask_pairs(first, second))
-                faults += report_differences(first, second)
+                faults += report_differences(first, second, THREADS)
                 faults += asyncio.run(ask_with_kill(first, second))
             with running_instance(aegra, home, environment) as third:
-                faults += report_differences(first, third)
+                faults += report_differences(first, third, 2 * THREADS)
     return faults
 
 
