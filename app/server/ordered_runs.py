@@ -36,7 +36,7 @@ class OrderedGraph(CompiledStateGraph[Any, Any, Any, Any]):
         **options: Any,
     ) -> AsyncIterator[Any]:
         """Run the graph as LangGraph does, once no other run works on the thread."""
-        parts = super().astream(input, config, **options)
+        parts: Any = super().astream(input, config, **options)
         locks = _locks_of(self.checkpointer)
         thread_id = (config or {}).get("configurable", {}).get("thread_id")
         if locks is None or thread_id is None:
