@@ -15,8 +15,9 @@ from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
 from psycopg.rows import dict_row
 from psycopg_pool import AsyncConnectionPool
 
-from longtable.app.server.ordered_runs import OrderedGraph, _locks_at
+from longtable.app.server.ordered_runs import OrderedGraph
 from longtable.graph import Context, build_graph
+from longtable.store.persistence import locks_at
 from longtable.store.postgres_store import AdvisoryLease
 from tests.support.models import ScriptedModel
 from tests.support.postgres import postgres_server
@@ -35,7 +36,7 @@ def urls() -> Iterator[list[str]]:
     both = [f"{url}&application_name={name}" for name in ("first", "second")]
     yield both
     for each in both:
-        lease = _locks_at(each).lease
+        lease = locks_at(each).lease
         assert lease is not None
         lease.close()
 
