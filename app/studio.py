@@ -17,6 +17,7 @@ from functools import partial
 from longtable.app.console.logs import start_log
 from longtable.app.console.result_files import answer_links
 from longtable.app.demo import ensure_demo
+from longtable.app.server.ordered_runs import OrderedGraph
 from longtable.app.server.server_threads import MetadataWriter
 from longtable.app.session import (
     graph_arguments,
@@ -64,6 +65,6 @@ for _database in _databases.values():
 for _note in _notes:
     logging.getLogger("longtable.settings").warning(_note)
 
-_compiled = _built.compile(name="longtable")
+_compiled = OrderedGraph.of(_built.compile(name="longtable"))
 _compiled.output_channels = ["messages"]
 graph = _compiled.with_config(callbacks=[MetadataWriter()])

@@ -5,6 +5,7 @@ import sqlite3
 import threading
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -240,6 +241,20 @@ def _postgres(url: str, key: str | None) -> Iterator[_Parts]:
                 wait_or_drop(threads)
     finally:
         lease.close()
+
+
+def locks_beside(checkpointer: object) -> ThreadLocks | None:
+    """Return the locks on threads in the database of a checkpointer that `open_persistence` did not
+    open. They hold for all processes. Return None if it has no pool of connections to PostgreSQL.
+    """
+    url = getattr(getattr(checkpointer, "conn", None), "conninfo", None)
+    return locks_at(url) if isinstance(url, str) else None
+
+
+@cache
+def locks_at(url: str) -> ThreadLocks:
+    """Return this process's locks on threads in a PostgreSQL database, open until it ends."""
+    return ThreadLocks(_postgres_module().AdvisoryLease(url))
 
 
 def _postgres_module() -> ModuleType:

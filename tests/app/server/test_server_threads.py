@@ -2,13 +2,19 @@
 neither lost nor unpriced.
 """
 
+import asyncio
+import json
+import sys
 from collections.abc import Iterator
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import httpx
 import pytest
+from langgraph.store.memory import InMemoryStore
 from langgraph_sdk.client import LangGraphClient
 
+from longtable.app.server.server_threads import AEGRA_DATABASE, PAGE, ServerThreads, threads_there
 from tests.app.test_studio import new_thread, running, said, with_client
 from tests.support.model_server import ModelServer, open_model_server
 from tests.support.model_server import say as model_says
@@ -134,3 +140,35 @@ def test_a_copy_made_by_the_server_is_listed_beside_its_original(
     for thread in listed:
         assert get(server, f"threads/{thread['thread_id']}/history", "copies")["total"] == 2
     assert get(server, "threads", "ann2")["threads"] == []
+
+
+def test_on_aegra_the_store_of_the_runs_is_read_and_threads_are_listed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Aegra refuses `select`, and its API has another part of the store for each user."""
+    store = InMemoryStore()
+    aegra: Any = ModuleType(AEGRA_DATABASE)
+    aegra.db_manager = SimpleNamespace(get_store=lambda: store)
+    monkeypatch.setitem(sys.modules, AEGRA_DATABASE, aegra)
+    asked: list[dict[str, Any]] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        asked.append(json.loads(request.content))
+        if "select" in asked[-1]:
+            return httpx.Response(422, json={"error": "validation_error"})
+        rows = [{"thread_id": "t1", "metadata": {}}, {"thread_id": "t2", "metadata": None}]
+        return httpx.Response(200, json=rows)
+
+    transport = httpx.MockTransport(answer)
+
+    async def work() -> None:
+        async with httpx.AsyncClient(transport=transport, base_url="http://aegra") as http:
+            threads = ServerThreads(LangGraphClient(http), asyncio.get_running_loop())
+            assert await asyncio.to_thread(threads_there, threads) == {"t1", "t2"}
+            await asyncio.to_thread(threads.optional_store.put, ("longtable",), "key", {"value": 1})
+        assert [request["limit"] for request in asked] == [PAGE, PAGE]
+        item = store.get(("longtable",), "key")
+        assert item is not None
+        assert item.value == {"value": 1}
+
+    asyncio.run(work())
