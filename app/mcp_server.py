@@ -33,7 +33,7 @@ from longtable.tools.cells import Json, dumps, json_value, preview_rows
 from longtable.tools.charts.chart_tool import masked_chart_of
 from longtable.tools.previews import shown_types
 from longtable.tools.several.databases import ARGUMENT
-from longtable.tools.several.several_tools import SEARCHES, naming, tools_of
+from longtable.tools.several.several_tools import SEARCHES, errors_named, tools_of
 from longtable.tools.sql.verdict import CostThresholds, reasons
 from longtable.tools.tool_answers import cancellable
 
@@ -285,7 +285,7 @@ async def _rows_of(
     name = databases.name_of(arguments.get(ARGUMENT))
     sql = arguments["sql"]
     offset = arguments["offset"]
-    with naming(name):
+    with errors_named(name):
         if talks[-1].context.approve_sql != "never":
             await cancellable(refuse_costly, database=databases[name], sql=sql)
         result = await cancellable(databases[name].run, sql=sql)

@@ -93,11 +93,11 @@ class Session:
         """Run one SELECT as the conversation's owner, on one of several databases by its name.
         Raises the errors of `Database.run`, and `UnknownDatabaseError`.
         """
-        from longtable.tools.several.several_tools import naming
+        from longtable.tools.several.several_tools import errors_named
 
         with self.reading():
             name = self.databases.name_of(database or self.databases.first_name)
-            with naming(name):
+            with errors_named(name):
                 return self.databases[name].run(sql)
 
 
@@ -306,7 +306,7 @@ def open_databases(settings: Settings) -> "Databases":
     """
     from longtable.tools.engines.base import QueryLimits
     from longtable.tools.several.databases import Databases
-    from longtable.tools.several.late import open_up_or_down
+    from longtable.tools.several.late import open_or_defer
 
     if not settings.databases:
         return Databases.of_one(open_database(settings))
@@ -325,7 +325,7 @@ def open_databases(settings: Settings) -> "Databases":
             }
             policy = Path(table.policy) if table.policy else None
             try:
-                database = open_up_or_down(url, limits=QueryLimits(**limits), policy=policy)
+                database = open_or_defer(url, limits=QueryLimits(**limits), policy=policy)
             except ConfigError as error:
                 raise ConfigError(f"databases.{name}: {error}") from error
             opened[name] = stack.enter_context(contextlib.closing(database))

@@ -19,7 +19,7 @@ from longtable.store.persistence import Persistence, open_persistence
 from longtable.tools.database import Database
 from longtable.tools.several.database_names import check_names
 from longtable.tools.several.databases import Databases
-from longtable.tools.several.late import open_up_or_down
+from longtable.tools.several.late import open_or_defer
 
 if TYPE_CHECKING:
     from longtable.tools.results.result_store import ResultStore
@@ -65,7 +65,7 @@ def open_conversation(
             databases = database
         elif isinstance(database, Mapping):
             check_names(database)
-            opening = open_up_or_down if len(by_name) > 1 else Database.open
+            opening = open_or_defer if len(by_name) > 1 else Database.open
             opened = {name: _opened(each, stack, opening) for name, each in by_name.items()}
             databases = Databases(opened)
         else:

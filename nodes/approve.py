@@ -25,7 +25,7 @@ from longtable.nodes.route import unanswered
 from longtable.nodes.state import Decision, Now, PendingCall, Update
 from longtable.tools.database import Cancel
 from longtable.tools.several.databases import ARGUMENT, Databases
-from longtable.tools.several.several_tools import naming
+from longtable.tools.several.several_tools import errors_named
 from longtable.tools.sql.verdict import CostThresholds, reasons
 
 ALLOWED: tuple[Literal["approve"], Literal["edit"], Literal["reject"]] = (
@@ -113,7 +113,7 @@ class Gate:
         """Return why a query on a database needs approval, "" if it needs none."""
         database = self.databases[name]
         try:
-            with naming(name):
+            with errors_named(name):
                 plan = database.check_sql(sql, cancel=cancel)
         except (DatabaseUnavailableError, QueryCancelledError):
             # Nothing can run now; a locked file may be open by then.

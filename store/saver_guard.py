@@ -165,8 +165,8 @@ class GuardedSaver(BaseCheckpointSaver[Any]):
     ) -> None:
         """Store the writes of a task. Raises `ThreadBusyError` if another run has written. In a run
         with `WITH_CHECKPOINT` they are stored with the checkpoint that follows, which saves a
-        third of a turn's transactions. A process that is killed in between, within a millisecond,
-        runs the task again, as if it had been killed before the task's end.
+        third of a turn's transactions. If the process is killed before that, about a
+        millisecond later, the task runs again.
         """
 
         def write(saver: Saver) -> None:

@@ -59,7 +59,7 @@ class SharedValues:
     def get(self, stored: bytes) -> Any:
         """Return the value of these bytes, None if none is kept or if somebody changed it."""
         known = self._kept.get(stored)
-        if known is None or _looks(known[0]) != known[1]:
+        if known is None or _fingerprint(known[0]) != known[1]:
             return None
         return known[0]
 
@@ -67,13 +67,13 @@ class SharedValues:
         """Keep a value that was just decoded, and return it. What is neither a message nor plain
         JSON is not kept.
         """
-        looks = _looks(value)
-        if looks is None:
+        fingerprint = _fingerprint(value)
+        if fingerprint is None:
             return value
         with self._lock:
             if self._kept.pop(stored, None) is None:
                 self.size += len(stored)
-            self._kept[stored] = (value, looks)
+            self._kept[stored] = (value, fingerprint)
             while self.size > self.most:
                 oldest = next(iter(self._kept))
                 del self._kept[oldest]
@@ -81,7 +81,7 @@ class SharedValues:
         return value
 
 
-def _looks(value: Any) -> bytes | None:
+def _fingerprint(value: Any) -> bytes | None:
     """Return all that a message or plain JSON holds as bytes. Return None if it is something else,
     or if somebody put an object into it, or into a message a field that its class does not have.
     """

@@ -27,7 +27,7 @@ from longtable.memory.messages.marks import EXCLUDED, kind_of
 from longtable.nodes.compacting.compaction_events import NOTHING_LEFT
 from longtable.nodes.state import turn_of
 from longtable.tools.cells import json_value
-from longtable.tools.several.several_tools import naming
+from longtable.tools.several.several_tools import errors_named
 
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
@@ -440,7 +440,7 @@ class Commands:
         catalogs: dict[str, Catalog] = {}
         for name, database in databases.items():
             try:
-                with naming(name):
+                with errors_named(name):
                     catalogs[name] = database.catalog()
             except DatabaseUnavailableError as error:
                 self.screen.complain(error.user_text(self.screen.language))

@@ -102,29 +102,31 @@ def newer_turns(request: PageRequest) -> Response:
     `seen` of the form names that one, and what the index said of the thread at the last look; as
     long as the index says the same, nothing else is read.
     """
-    key, _, looked = request.field("seen").partition(" ")
+    newest_key, _, state_before = request.field("seen").partition(" ")
     entry = index_entry(request.site.threads(), request.thread_id)
-    used = ",".join(str(entry.get(name, "")) for name in ("updated", "turns", "messages"))
+    index_state = ",".join(str(entry.get(name, "")) for name in ("updated", "turns", "messages"))
     live = request.site.live.get(request.thread_id) if request.is_running else None
-    is_other = live is not None and key_of(live.id) != key
-    if not is_other and (used == looked or not entry):
+    is_other = live is not None and key_of(live.id) != newest_key
+    if not is_other and (index_state == state_before or not entry):
         return Response(status_code=204)
     try:
         shown, _ = turns_page(request)
     except ThreadNotFoundError:
         return Response(status_code=204)
     keys = [turn.key for turn in shown]
-    fresh = shown[keys.index(key) + 1 :] if key in keys else shown
-    newest = keys[-1] if keys else key
+    fresh = shown[keys.index(newest_key) + 1 :] if newest_key in keys else shown
+    newest = keys[-1] if keys else newest_key
     html = ""
     if fresh:
         html = "".join(turn_article(request, turn) for turn in fresh)
-        if key and key not in keys:  # the page is older than all that is shown of the thread
+        if (
+            newest_key and newest_key not in keys
+        ):  # the page is older than all that is shown of the thread
             html = partial_html("turns", "innerHTML", html)
         html += _newest_tools(request, fresh[-1])
-        if not key:
+        if not newest_key:
             html += partial_html("empty", "delete", "")
-    return HTMLResponse(html + seen_html(newest, used))
+    return HTMLResponse(html + seen_html(newest, index_state))
 
 
 def _newest_tools(request: PageRequest, turn: ShownTurn) -> str:
@@ -138,9 +140,9 @@ def _newest_tools(request: PageRequest, turn: ShownTurn) -> str:
     return html + partial_html(f"tools-{turn.key}", "innerHTML", button)
 
 
-def seen_html(key: str, used: str = "") -> str:
+def seen_html(key: str, index_state: str = "") -> str:
     """Return what the page remembers: its newest turn, and what the index says of the thread."""
-    value = escape(f"{key} {used}")
+    value = escape(f"{key} {index_state}")
     html = f'<input type="hidden" id="seen" name="seen" value="{value}">'
     return partial_html("seen", "outerHTML", html)
 

@@ -25,6 +25,7 @@ from longtable.base.errors import ThreadNotFoundError, UnknownTurnError
 from longtable.graph.conversation import Conversation
 from longtable.graph.ratings import Score
 from longtable.graph.running.past_turns import PastTurn
+from longtable.graph.transcripts import index_entry
 from longtable.memory.messages.marks import turn_number
 
 WAITING = ("approval_requested", "input_requested")
@@ -38,8 +39,9 @@ def ask(request: PageRequest) -> Begin | Response:
         return toast("empty_question", request.language, status=422)
     check_text(question)
     check_thread_id(request.thread_id)
-    if request.field("seen").strip() and not request.is_running:
-        request.stored()  # it may have been deleted in another tab
+    is_shown = bool(request.field("seen").strip()) and not request.is_running
+    if is_shown and not index_entry(request.site.threads(), request.thread_id):
+        request.stored()  # it was deleted in another tab, or its entry alone is damaged
     return _asking(request, question)
 
 

@@ -296,7 +296,7 @@ def _keep(
             index.forget(deleted)
         newest = threads.newest_checkpoints()
         if newest is None:
-            # Threads of other owners are taken as they are: whoever sees them notices a change.
+            # Whether threads of other owners changed is not known here; their own search finds out.
             index.merge(lambda name, state: states.get(name, state) == state)
         else:
             index.merge(lambda name, state: newest.get(name) == state)

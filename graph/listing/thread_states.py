@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 
 from langgraph.store.base import SearchOp
 
@@ -23,7 +24,8 @@ def states_of(threads: StoredThreads, infos: Sequence[ThreadInfo]) -> Mapping[st
     (items,) = threads.batch([SearchOp(SPENT, limit=MOST_THREADS)])
     calls: Counter[str] = Counter()
     for item in items or []:
-        calls[item.value["thread"]] += sum(row["calls"] for row in item.value["rows"])
+        with suppress(KeyError, TypeError):  # an item that cannot be read
+            calls[item.value["thread"]] += sum(row["calls"] for row in item.value["rows"])
     states: dict[str, str] = {}
     for info in infos:
         known = (info.updated, info.turns, info.messages, calls[info.thread_id])

@@ -88,7 +88,9 @@ class _Work:
             return whole, None
         up = [name for name, catalog in catalogs.items() if catalog is not None]
         made: dict[str, Made] = {name: (parts.get(name), None) for name in self.databases}
-        made |= self._within(parts, up, budget)
+        # A database that is down keeps its schema, which takes its part of the budget.
+        kept = sum(self._tokens(schema) for name, (schema, _) in made.items() if name not in up)
+        made |= self._within(parts, up, max(0, budget - kept))
         schemas = {name: schema for name, (schema, _) in made.items() if schema}
         changes = {name: change for name, (_, change) in made.items() if change}
         prefixes = tuple(qualified(name, "") for name in gone)
@@ -130,7 +132,7 @@ class _Work:
         """Return the schemas of these databases within a number of tokens. Those that are not shown
         whole with an equal share get what the others leave.
         """
-        share = budget // len(self.databases)
+        share = budget // max(1, len(names))
         made: dict[str, Made] = {}
         for name in names:
             described = self._described_of(name, bare=name == self.databases.first_name)

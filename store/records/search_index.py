@@ -1,7 +1,7 @@
 """The words of all threads, for one search over them together.
 
-A segment holds the words of some threads, each in one state. A thread that has changed since is
-taken as missing from the segment, so that no search needs to be told of a change. A segment has a
+A segment holds the words of some threads, each in one state. A thread
+whose state has changed counts as missing. A segment has a
 head (threads, and numbers, turns and lengths of their messages) and `SHARDS` shards. A hash of a
 term says which shard holds the term's postings, so that a query reads only the shards of its own
 terms. Keys hold no word; an encrypted store encrypts the values.

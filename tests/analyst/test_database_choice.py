@@ -14,7 +14,7 @@ from longtable.analyst.model import BuiltInAnalyst
 from longtable.graph import Conversation, ResultStore, build_graph
 from longtable.knowledge.folder import KnowledgeFolder
 from longtable.tools.database import Database
-from longtable.tools.several.late import open_up_or_down
+from longtable.tools.several.late import open_or_defer
 
 SHOP = """
 CREATE TABLE orders (id INTEGER PRIMARY KEY, month INTEGER, total REAL);
@@ -130,7 +130,7 @@ def test_a_database_that_is_down_is_named_and_the_other_one_answers(
 ) -> None:
     with (
         Database.open(places["web"]) as web,
-        open_up_or_down(f"sqlite:///{tmp_path}/gone.db") as gone,
+        open_or_defer(f"sqlite:///{tmp_path}/gone.db") as gone,
     ):
         conversation = talk({"gone": gone, "web": web}, tmp_path)
         assert asked_in(conversation, "How many visits are there?")[1] == ["web"]

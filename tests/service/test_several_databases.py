@@ -29,7 +29,7 @@ from longtable.nodes.call_plans import schema_text
 from longtable.nodes.team.workflow import Workflow
 from longtable.tools.database import Database, TablePolicy
 from longtable.tools.results.result_store import ResultStore
-from longtable.tools.several.late import open_up_or_down
+from longtable.tools.several.late import open_or_defer
 from longtable.tools.sql.verdict import MASK, CostThresholds
 from tests.support.models import ScriptedModel, call, script
 from tests.support.postgres import PostgresServer, postgres_server
@@ -570,7 +570,7 @@ def test_a_database_that_is_down_at_open_fails_its_own_queries_until_it_is_up(
     monkeypatch.setattr("longtable.tools.several.late.RETRY_SECONDS", 0.0)
     late = tmp_path / "late.db"
     with (
-        closing(open_up_or_down(f"sqlite:///{late}")) as web,
+        closing(open_or_defer(f"sqlite:///{late}")) as web,
         Database.open(places["shop"]) as shop,
     ):
         both = {"shop": shop, "web": web}

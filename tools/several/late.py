@@ -25,7 +25,7 @@ seconds to say so, and a turn asks several times.
 """
 
 
-def open_up_or_down(
+def open_or_defer(
     url: str, *, limits: QueryLimits | None = None, policy: TablePolicy | Path | None = None
 ) -> Database:
     """Return a database as `Database.open` does; if it is down, one that is opened by its first use

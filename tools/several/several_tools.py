@@ -125,7 +125,7 @@ def _schema(databases: Databases, name: str, tool: StructuredTool) -> type[BaseM
 def _asked_one(
     name: str, tools: Tools, arguments: Mapping[str, Any], cancel: Cancel | None
 ) -> Answer:
-    with naming(name):
+    with errors_named(name):
         text, artifact = _call(tools[name], arguments, cancel)
     return f'{{"{ARGUMENT}":{dumps(name)},{text[1:]}', _of_database(name, artifact)
 
@@ -190,7 +190,7 @@ def _database_of_result(databases: Databases, arguments: Mapping[str, Any]) -> s
 
 
 @contextmanager
-def naming(database: str) -> Iterator[None]:
+def errors_named(database: str) -> Iterator[None]:
     """Have the errors within the block say which database they are about. A policy that does not
     fit its database any more makes this one unavailable, and none of the others.
     """

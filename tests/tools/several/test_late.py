@@ -9,7 +9,7 @@ import pytest
 
 from longtable.base.errors import ConfigError, DatabaseUnavailableError
 from longtable.tools.database import Database, TablePolicy
-from longtable.tools.several.late import RETRY_SECONDS, LateBackend, open_up_or_down
+from longtable.tools.several.late import RETRY_SECONDS, LateBackend, open_or_defer
 
 SCHEMA = "CREATE TABLE t (a INTEGER, b TEXT); INSERT INTO t VALUES (1, 'x');"
 
@@ -25,7 +25,7 @@ def test_it_is_opened_by_the_first_use_after_it_is_up(
     monkeypatch.setattr("longtable.tools.several.late.RETRY_SECONDS", 0.0)
     path = tmp_path / "late.db"
     policy = TablePolicy(masked_columns=frozenset({"t.b"}))
-    with open_up_or_down(f"sqlite:///{path}", policy=policy) as database:
+    with open_or_defer(f"sqlite:///{path}", policy=policy) as database:
         assert (database.name, database.dialect) == ("late", "sqlite")
         assert database.version is None
         for use in (
@@ -69,12 +69,12 @@ def test_what_is_down_is_not_tried_at_every_use() -> None:
 
 def test_what_is_up_is_opened_at_once_and_wrong_settings_are_told_at_once(tmp_path: Path) -> None:
     make(tmp_path / "up.db")
-    with open_up_or_down(f"sqlite:///{tmp_path / 'up.db'}") as database:
+    with open_or_defer(f"sqlite:///{tmp_path / 'up.db'}") as database:
         assert not isinstance(database.backend, LateBackend)
     with pytest.raises(ConfigError, match="neither a URL nor a path"):
-        open_up_or_down("nonsense")
+        open_or_defer("nonsense")
     with pytest.raises(ConfigError, match="policy"):
-        open_up_or_down(f"sqlite:///{tmp_path / 'up.db'}", policy=tmp_path / "no_policy.toml")
+        open_or_defer(f"sqlite:///{tmp_path / 'up.db'}", policy=tmp_path / "no_policy.toml")
 
 
 def test_files_that_come_late_bring_their_notes(
@@ -82,7 +82,7 @@ def test_files_that_come_late_bring_their_notes(
 ) -> None:
     monkeypatch.setattr("longtable.tools.several.late.RETRY_SECONDS", 0.0)
     path = tmp_path / "sales.csv"
-    with open_up_or_down(f"files:///{path}") as database:
+    with open_or_defer(f"files:///{path}") as database:
         with pytest.raises(DatabaseUnavailableError):
             database.catalog()
         path.write_text("day,amount\n01/02/2024,1\n03/04/2024,2\n")
@@ -98,7 +98,7 @@ def test_a_row_filter_that_does_not_fit_refuses_all_when_it_is_up(
     monkeypatch.setattr("longtable.tools.several.late.RETRY_SECONDS", 0.0)
     path = tmp_path / "late.db"
     policy = TablePolicy(row_filters={"t": "nothing = :region"})
-    with open_up_or_down(f"sqlite:///{path}", policy=policy) as database:
+    with open_or_defer(f"sqlite:///{path}", policy=policy) as database:
         make(path)
         for _ in range(2):
             with pytest.raises(ConfigError, match="nothing"):
