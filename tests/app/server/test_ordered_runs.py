@@ -114,3 +114,11 @@ def test_a_run_waits_for_nothing_with_a_checkpointer_that_has_no_pool() -> None:
         assert await texts(graph) == ["a", "answer to a"]
 
     asyncio.run(work())
+
+
+def test_all_else_of_the_graph_stays() -> None:
+    graph = build_graph(model=ScriptedModel(say=lambda _: AIMessage("one"))).compile()
+    ordered = OrderedGraph.of(graph)
+    assert isinstance(ordered, type(graph))
+    assert vars(ordered) == vars(graph)
+    assert list(ordered.get_input_jsonschema()["properties"]) == ["messages"]
