@@ -218,11 +218,15 @@ def _listing(names: Sequence[str], rows: Iterator[Sequence[str]], dialect: str) 
     if len(lines) > MOST_COLUMNS:
         reason = f"the answer has {len(lines):,} rows, at most {MOST_COLUMNS} are told this way"
         raise RefusedError("statement", reason, "see list_tables and describe_table")
+    if not lines:
+        return f"SELECT {', '.join(f'NULL AS {name}' for name in names)} LIMIT 0"
     parts: list[str] = []
-    for line in lines or [["NULL"] * len(names)]:
+    for place, line in enumerate(lines):
         items = [f"{cell} AS {name}" for cell, name in zip(line, names, strict=True)]
-        parts.append(f"SELECT {', '.join(items)}")
-    return " UNION ALL ".join(parts) + ("" if lines else " LIMIT 0")
+        parts.append(f"SELECT {place} AS place, {', '.join(items)}")
+    # An engine may answer the parts of a union in any order.
+    union = " UNION ALL ".join(parts)
+    return f"SELECT {', '.join(names)} FROM ({union}) AS listing ORDER BY place"
 
 
 def _text(value: str) -> str:
