@@ -17,6 +17,7 @@ from longtable.base.errors import (
     MissingExtraError,
     QueryFailedError,
     QueryRefusedError,
+    QueryTimeoutError,
 )
 from longtable.base.url import Location
 from longtable.tools.catalog import Catalog, Reflected, Table
@@ -26,7 +27,7 @@ from longtable.tools.engines.dialects import dialect_of
 from longtable.tools.row_access import RowParameters, bound_values
 from longtable.tools.sql.table_policy import TablePolicy
 from longtable.tools.sql.verdict import Plan, Scan, Verdict, product
-from longtable.tools.workers.runner import Cancel, Runner, Stop
+from longtable.tools.workers.runner import Cancel, Runner, Stop, StoppedError
 from longtable.tools.workers.worker_requests import CHECK, EXPLAINED, OWN_SQL, Answer, Request
 
 T = TypeVar("T")
@@ -95,16 +96,25 @@ class InProcess:
 
     def catalog(self) -> Catalog:
         """Return the tables that can be read."""
-        with self._lock:
+        with self._lock, self._in_time():
             return self._catalog or self._reflect(self.engine.schema_version())
 
     def refresh(self) -> Catalog:
         """Return the catalogue as it is now."""
-        version = self.engine.schema_version()
-        with self._lock:
+        with self._in_time():
+            version = self.engine.schema_version()
+        with self._lock, self._in_time():
             if self._catalog and version == self._version:
                 return self._catalog
             return self._reflect(version)
+
+    @contextmanager
+    def _in_time(self) -> Iterator[None]:
+        """Raise `QueryTimeoutError` if reading the schema takes longer than a query may."""
+        try:
+            yield
+        except StoppedError:
+            raise QueryTimeoutError(limit_s=self.limits.seconds) from None
 
     def _reflect(self, version: object) -> Catalog:
         reflected = self.engine.reflect()

@@ -32,9 +32,9 @@ from longtable.tools.engines.duckdb import DuckdbEngine
 from longtable.tools.engines.sqlite import SqliteEngine
 from longtable.tools.in_process import InProcess, LocalParser
 from longtable.tools.toolset import database_tools
-from longtable.tools.workers.runner import MAX_LEFT_BEHIND, Runner, Stop
+from longtable.tools.workers.runner import MAX_LEFT_BEHIND, Runner, Stop, StoppedError
 from tests.support.isolation import opened_by_default
-from tests.tools.databases import DENY_VAULT, Place, make_file, open_at, spelled, url
+from tests.tools.databases import DENY_VAULT, Place, engine_of, make_file, open_at, spelled, url
 
 HEAVY = {
     "sqlite": "SELECT count(*) FROM numbers a, numbers b, numbers c, numbers d",
@@ -718,3 +718,18 @@ def test_a_file_that_another_was_renamed_to_is_read_from_then_on(
         assert [column.name for column in table.columns] == ["n", "m"]
         assert database.version != version
         assert database.run("SELECT m FROM t").rows == [(3,)]
+
+
+def test_a_schema_that_takes_too_long_to_read_is_a_timeout(
+    paths: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def slow() -> object:
+        raise StoppedError
+
+    with Database.open(
+        url(paths["sqlite"]), isolation="none", limits=QueryLimits(seconds=3)
+    ) as database:
+        monkeypatch.setattr(engine_of(database), "schema_version", slow)
+        for read in (database.catalog, database.refresh):
+            with pytest.raises(QueryTimeoutError, match="3 s"):
+                read()
