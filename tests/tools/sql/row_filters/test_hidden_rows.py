@@ -12,7 +12,6 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from statistics import median
 
 import pytest
 
@@ -277,12 +276,12 @@ def test_the_time_of_a_query_does_not_tell_a_hidden_row(views: Views, dialect: s
 
     def seconds(guess: int) -> float:
         times = []
-        for turn in range(3):
+        for turn in range(7):
             sql = form.format(guess, turn)  # another text each time: nothing is cached
             started = time.perf_counter()
             views.costly.run(sql)
             times.append(time.perf_counter() - started)
-        return median(times)
+        return min(times)  # other programs only add to it
 
     visible = seconds(7)
     hidden = seconds(secret)
