@@ -195,10 +195,11 @@ def _words_of(
     bases = [0, *accumulate(sizes)][:-1]
     base_of = {info.thread_id: base for info, base in zip(infos, bases, strict=True)}
     segments = [_moved(each.segment, base_of[name]) for name, each in documents.items()]
+    bases_by_key: dict[str, dict[str, int]] = {head.key: {} for head in heads}
+    for name, (head, _) in holders.items():
+        bases_by_key[head.key][name] = base_of[name]
     for head in heads:
-        held = {name for name, (holder, _) in holders.items() if holder is head}
-        own = {name: base_of[name] for name in held}
-        segments.append(_segment(head, postings[head.key], own))
+        segments.append(_segment(head, postings[head.key], bases_by_key[head.key]))
     if index is not None:
         _keep(threads, index, unwritten, wanted)
     return _Words(infos, bases, segments)

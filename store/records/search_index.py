@@ -99,26 +99,14 @@ class SearchIndex:
         """Return the postings of the query's terms, by the key of the segment. A segment of which a
         shard is missing or damaged is left out.
         """
-        terms = sorted({*tokens_of(query)})
-        shards = sorted({_shard_of(term) for term in terms})
-        read = self._shards([head.key for head in heads], shards)
-        found: dict[str, Postings] = {}
-        for head in heads:
-            parts = [read.get(_shard_key(head.key, shard)) for shard in shards]
-            known = [part for part in parts if part is not None]
-            merged = _merged(known)
-            mine = {term: merged[term] for term in terms if term in merged}
-            most = len(head.numbers)
-            if len(known) == len(parts) and all(_are_places(each, most) for each in mine.values()):
-                found[head.key] = mine
-        return found
+        terms = {*tokens_of(query)}
+        return self._postings(heads, {_shard_of(term) for term in terms}, terms)
 
-    def add(self, documents: Sequence[Document]) -> None:
+    def add(self, documents: Sequence[Document]) -> list[str]:
         """Write the words of threads, in segments of at most `LARGE` messages if threads are not
-        larger themselves.
+        larger themselves. Return the keys of the segments.
         """
-        for group in _groups(documents):
-            self._write(group)
+        return [self._write(group) for group in _groups(documents)]
 
     def merge(self, is_current: IsCurrent) -> None:
         """Write small segments as few large ones, if there are more than `GROUP`. A segment is
@@ -137,22 +125,17 @@ class SearchIndex:
             self._replace(heads, lambda thread_id, _: thread_id not in gone)
 
     def _replace(self, heads: Sequence[SearchHead], is_kept: IsCurrent) -> None:
-        read = self._shards([head.key for head in heads], range(SHARDS))
+        postings = self._postings(heads, range(SHARDS))
         documents: dict[str, Document] = {}
         for head in heads:
-            parts = [read.get(_shard_key(head.key, shard)) for shard in range(SHARDS)]
-            known = [part for part in parts if part is not None]
-            merged = _merged(known)
-            most = len(head.numbers)
-            if len(known) == SHARDS and all(_are_places(each, most) for each in merged.values()):
-                for document in _documents(head, merged):
-                    if is_kept(document.thread_id, document.state):
-                        documents[document.thread_id] = document
-        self.add(list(documents.values()))
-        written = {_key(group) for group in _groups(list(documents.values()))}
+            for document in _documents(head, postings.get(head.key)):
+                if is_kept(document.thread_id, document.state):
+                    documents[document.thread_id] = document
+        written = self.add(list(documents.values()))
         self._delete([head.key for head in heads if head.key not in written])
 
-    def _write(self, documents: Sequence[Document]) -> None:
+    def _write(self, documents: Sequence[Document]) -> str:
+        """Write a segment, and return its key."""
         key = _key(documents)
         shards: list[dict[str, list[int]]] = [{} for _ in range(SHARDS)]
         start = 0
@@ -168,6 +151,7 @@ class SearchIndex:
         archive = StoreArchive(self.store)
         archive.put(SEARCH_TERMS, items, embed=False)
         archive.put(SEARCH, [(key, _head_as_json(documents))], embed=False)
+        return key
 
     def _delete(self, keys: Sequence[str]) -> None:
         shards = [_shard_key(key, shard) for key, shard in product(keys, range(SHARDS))]
@@ -175,6 +159,28 @@ class SearchIndex:
         for start in range(0, len(shards), MOST_KEYS):
             some = shards[start : start + MOST_KEYS]
             self.store.batch([PutOp(SEARCH_TERMS, key, None) for key in some])
+
+    def _postings(
+        self,
+        heads: Sequence[SearchHead],
+        shards: Collection[int],
+        wanted: Collection[str] | None = None,
+    ) -> dict[str, Postings]:
+        """Return the postings in some shards, by the key of the segment: those of the `wanted`
+        terms, or all. A segment of which a shard is missing or damaged is left out.
+        """
+        read = self._shards([head.key for head in heads], shards)
+        found: dict[str, Postings] = {}
+        for head in heads:
+            parts = [read.get(_shard_key(head.key, shard)) for shard in shards]
+            known = [part for part in parts if part is not None]
+            mine = _merged(known)
+            if wanted is not None:
+                mine = {term: mine[term] for term in wanted if term in mine}
+            most = len(head.numbers)
+            if len(known) == len(parts) and all(_are_places(each, most) for each in mine.values()):
+                found[head.key] = mine
+        return found
 
     def _shards(self, keys: Sequence[str], shards: Collection[int]) -> dict[str, Postings]:
         """Return shards of segments by key, except those that are missing or cannot be read."""
@@ -222,8 +228,10 @@ def _groups(documents: Sequence[Document]) -> Iterator[list[Document]]:
         yield group
 
 
-def _documents(head: SearchHead, postings: Postings) -> list[Document]:
-    """Return the threads of a segment, with all their words."""
+def _documents(head: SearchHead, postings: Postings | None) -> list[Document]:
+    """Return the threads of a segment, with all their words. Without postings there are none."""
+    if postings is None:
+        return []
     starts = head.starts
     words: list[dict[str, list[int]]] = [{} for _ in head.threads]
     for term, places in postings.items():
