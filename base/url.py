@@ -2,10 +2,11 @@
 
 import os
 import re
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from urllib.parse import parse_qs, unquote, urlsplit
+from urllib.parse import parse_qs, parse_qsl, unquote, urlsplit
 
 from longtable.base.errors import ConfigError
 
@@ -183,6 +184,58 @@ def without_password(url: str, location: Location) -> str:
     parts = urlsplit(location.server)
     login, at, host = parts.netloc.rpartition("@")
     return f"{parts.scheme}://{login.partition(':')[0]}{at}{host}{parts.path}"
+
+
+@dataclass(frozen=True)
+class ServerUrl:
+    """The parts of a server's URL. `user` and `password` are "" and `port` is None if the URL has
+    none.
+    """
+
+    scheme: str
+    host: str
+    port: int | None
+    user: str
+    password: str = field(repr=False)
+    database: str
+    parameters: Mapping[str, str]
+
+
+def read_server_url(
+    server: str, *, title: str, example: str, parameters: Sequence[str]
+) -> ServerUrl:
+    """Read the URL of a server named `title`, which may have these parameters. Raises
+    `ConfigError`, without the password, if it cannot be read or names no database; `example` is
+    what to write then.
+    """
+    try:
+        parts = urlsplit(server)
+        port = parts.port
+        given = dict(
+            parse_qsl(parts.query, keep_blank_values=True, strict_parsing=bool(parts.query))
+        )
+    except ValueError:
+        raise ConfigError(
+            f"the {title} URL cannot be read: check its host, port and parameters"
+        ) from None
+    for name in given:
+        if name not in parameters:
+            raise ConfigError(
+                f"the {title} URL has the unknown parameter {name[:40]!r}: known are"
+                f" {', '.join(parameters)}"
+            )
+    database = unquote(parts.path.lstrip("/"))
+    if not database:
+        raise ConfigError(f"the {title} URL names no database: write {example}")
+    return ServerUrl(
+        scheme=parts.scheme,
+        host=parts.hostname or "127.0.0.1",
+        port=port,
+        user=unquote(parts.username or ""),
+        password=unquote(parts.password or ""),
+        database=database,
+        parameters=given,
+    )
 
 
 def refuse_same_file(

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, NamedTuple, cast
-from urllib.parse import parse_qsl, unquote, urlsplit
 
 import pymysql
 from pymysql.constants import FIELD_TYPE
@@ -20,6 +19,7 @@ from pymysql.converters import conversions
 from pymysql.cursors import SSCursor
 
 from longtable.base.errors import ConfigError, DatabaseUnavailableError
+from longtable.base.url import read_server_url
 
 CONNECT_SECONDS = 10
 SPARE_SECONDS = 15
@@ -52,27 +52,13 @@ class Address:
 
 def read_address(server: str) -> Address:
     """Read a server's URL. Raises `ConfigError`, without the password, if it cannot be read."""
-    try:
-        parts = urlsplit(server)
-        port = parts.port or PORT
-        given = dict(
-            parse_qsl(parts.query, keep_blank_values=True, strict_parsing=bool(parts.query))
-        )
-    except ValueError:
-        raise ConfigError(
-            "the MySQL URL cannot be read: check its host, port and parameters"
-        ) from None
-    for name in given:
-        if name not in PARAMETERS:
-            raise ConfigError(
-                f"the MySQL URL has the unknown parameter {name[:40]!r}: known are"
-                f" {', '.join(PARAMETERS)}"
-            )
-    database = unquote(parts.path.lstrip("/"))
-    if not database:
-        raise ConfigError(
-            "the MySQL URL names no database: write mysql://user:password@host:3306/database"
-        )
+    url = read_server_url(
+        server,
+        title="MySQL",
+        example="mysql://user:password@host:3306/database",
+        parameters=PARAMETERS,
+    )
+    given = url.parameters
     ca = given.get("ssl_ca")
     mode = given.get("ssl_mode", "VERIFY_CA" if ca else "PREFERRED").upper().replace("-", "_")
     if mode not in MODES:
@@ -80,11 +66,11 @@ def read_address(server: str) -> Address:
             f"ssl_mode in the MySQL URL must be one of {', '.join(MODES)}, found {mode[:40]!r}"
         )
     return Address(
-        host=parts.hostname or "127.0.0.1",
-        port=port,
-        user=unquote(parts.username or ""),
-        password=unquote(parts.password or ""),
-        database=database,
+        host=url.host,
+        port=url.port or PORT,
+        user=url.user,
+        password=url.password,
+        database=url.database,
         unix_socket=given.get("unix_socket"),
         mode=mode,
         ca=ca,

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from datetime import tzinfo
 from pathlib import Path
 from typing import Any, cast
-from urllib.parse import parse_qsl, unquote, urlsplit
 from uuid import uuid4
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -18,6 +17,7 @@ from clickhouse_connect.driver.exceptions import ClickHouseError
 from urllib3.exceptions import HTTPError
 
 from longtable.base.errors import ConfigError, DatabaseUnavailableError
+from longtable.base.url import read_server_url
 from longtable.tools.engines.clickhouse.clickhouse_values import FORMAT
 
 CONNECT_SECONDS = 10
@@ -55,38 +55,23 @@ class Address:
 
 def read_address(server: str) -> Address:
     """Read a server's URL. Raises `ConfigError`, without the password, if it cannot be read."""
-    try:
-        parts = urlsplit(server)
-        tls = parts.scheme == "clickhouses"
-        port = parts.port or (TLS_PORT if tls else PORT)
-        given = dict(
-            parse_qsl(parts.query, keep_blank_values=True, strict_parsing=bool(parts.query))
-        )
-    except ValueError:
-        raise ConfigError(
-            "the ClickHouse URL cannot be read: check its host, port and parameters"
-        ) from None
-    for name in given:
-        if name not in PARAMETERS:
-            raise ConfigError(
-                f"the ClickHouse URL has the unknown parameter {name[:40]!r}: known are"
-                f" {', '.join(PARAMETERS)}"
-            )
-    database = unquote(parts.path.lstrip("/"))
-    if not database:
-        raise ConfigError(
-            "the ClickHouse URL names no database: write"
-            " clickhouse://user:password@host:8123/database"
-        )
+    url = read_server_url(
+        server,
+        title="ClickHouse",
+        example="clickhouse://user:password@host:8123/database",
+        parameters=PARAMETERS,
+    )
+    given = url.parameters
+    tls = url.scheme == "clickhouses"
     for name in ("ca", "cert", "key"):
         _check_certificate(name, given.get(name), tls=tls)
     certificates = {name: given.get(name) for name in ("ca", "cert", "key")}
     return Address(
-        host=parts.hostname or "127.0.0.1",
-        port=port,
-        user=unquote(parts.username or "default"),
-        password=unquote(parts.password or ""),
-        database=database,
+        host=url.host,
+        port=url.port or (TLS_PORT if tls else PORT),
+        user=url.user or "default",
+        password=url.password,
+        database=url.database,
         tls=tls,
         verify=_verify(given.get("verify", "true")),
         max_rows_to_read=_rows(given.get("max_rows_to_read")),
