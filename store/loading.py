@@ -3,6 +3,7 @@
 import json
 import sqlite3
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import ormsgpack
@@ -20,7 +21,14 @@ from langgraph.checkpoint.sqlite import SqliteSaver
 from longtable.base.errors import (
     LongtableError,
 )
-from longtable.store.shared_values import SIZES, SharedValues
+from longtable.store.history_cache import (
+    Histories,
+    HistoryCache,
+    KeptHistory,
+    copies,
+    extended,
+    shares,
+)
 
 _FIELDS = {
     (kind.__module__, kind.__name__): (kind, set(kind.model_fields))
@@ -55,52 +63,27 @@ class MessageSerializer(JsonPlusSerializer):
     when it was written, and to validate it again took more than half of the time: 8.2 us for a
     message of 300 bytes, against 3.6 us without. LangGraph decodes everything else: subclasses,
     messages with fields of another version, damaged bytes.
-
-    `shared`: messages that turns share, None if each load decodes all of its own.
     """
-
-    shared: SharedValues | None = None
-
-    @classmethod
-    def with_shared(cls) -> "MessageSerializer":
-        """Return a serializer whose turns share messages. Not for an encrypted store, whose texts
-        do not stay in memory.
-        """
-        serializer = cls()
-        serializer.shared = SharedValues()
-        return serializer
 
     def loads_typed(self, data: tuple[str, bytes]) -> Any:
         """Return the value that `data` encodes."""
         kind, stored = data
         if kind != "msgpack":
             return super().loads_typed(data)
-        return self._shared(stored)
+        return self._unpacked(stored)
 
     def _unpacked(self, stored: bytes) -> Any:
         return ormsgpack.unpackb(
             stored, ext_hook=self._extension, option=ormsgpack.OPT_NON_STR_KEYS
         )
 
-    def _shared(self, stored: bytes) -> Any:
-        """Return the value of these bytes, that of an earlier turn if it is kept."""
-        shared = self.shared.for_load() if self.shared is not None else None
-        if shared is None or len(stored) not in SIZES:
-            return self._unpacked(stored)
-        known = shared.get(stored)
-        return known if known is not None else shared.put(stored, self._unpacked(stored))
-
     def _extension(self, code: int, stored: bytes) -> Any:
         if code == EXT_PYDANTIC_V2:
-            shared = self.shared.for_load() if self.shared is not None else None
-            if shared is not None and (known := shared.get(stored)) is not None:
-                return known
             try:
                 module, name, fields, _ = self._unpacked(stored)
                 kind, names = _FIELDS[module, name]
                 if fields.keys() == names:
-                    message = _message(kind, fields, names)
-                    return message if shared is None else shared.put(stored, message)
+                    return _message(kind, fields, names)
             except (KeyError, TypeError, ValueError, AttributeError):  # another class, or damaged
                 pass
         elif (
@@ -109,7 +92,7 @@ class MessageSerializer(JsonPlusSerializer):
         ):
             return parts[2]  # what a step failed with: LangGraph keeps it for people to look at
         elif code == EXT_DELTA_SNAPSHOT:
-            return self._langgraphs(code, _EMPTY_LIST)._replace(value=self._shared(stored))
+            return self._langgraphs(code, _EMPTY_LIST)._replace(value=self._unpacked(stored))
         return self._langgraphs(code, stored)
 
     def _langgraphs(self, code: int, stored: bytes) -> Any:
@@ -128,14 +111,43 @@ def _message(kind: type[BaseMessage], fields: dict[str, Any], names: set[str]) -
     return message
 
 
+@dataclass
+class _WayBack:
+    """The checkpoints before one, newest first, as far back as its delta channels need."""
+
+    chain: dict[str, None] = field(default_factory=dict)
+    seeds: dict[str, Any] = field(default_factory=dict)
+    """The last whole value of a channel."""
+    ends: dict[str, int] = field(default_factory=dict)
+    """How many checkpoints of the chain have writes that came after this value."""
+    known: KeptHistory | None = None
+    """The history of the last checkpoint of the chain, if it is kept."""
+
+    def histories(self, channels: Sequence[str]) -> Histories:
+        """Return the histories without the writes of the chain."""
+        histories: Histories = {}
+        for channel in channels:
+            if channel in self.seeds:
+                histories[channel] = {"writes": [], "seed": self.seeds[channel]}
+            elif self.known is not None:
+                histories[channel] = extended(self.known.histories[channel])
+            else:
+                histories[channel] = {"writes": []}
+        return histories
+
+
 class LoadingSaver(SqliteSaver):
     """LangGraph's saver for SQLite, except that it decodes fewer checkpoints to load a thread.
 
     A delta channel is rebuilt from the last checkpoint that holds the channel whole, and the writes
     since. LangGraph decodes each checkpoint on the way back, some 100 per turn, and searches for
     the writes of each channel separately. A checkpoint's metadata says which delta channels it does
-    not hold whole; this saver decodes only checkpoints that may hold a wanted channel.
+    not hold whole; this saver decodes only checkpoints that may hold a wanted channel. Turns go
+    back only to the checkpoint from which the turn before began.
     """
+
+    cache: HistoryCache | None = None
+    """The histories that turns loaded, None if each load reads all."""
 
     def get_delta_channel_history(
         self, *, config: RunnableConfig, channels: Sequence[str]
@@ -146,43 +158,60 @@ class LoadingSaver(SqliteSaver):
         except sqlite3.OperationalError:  # a table of an early version, opened for reading
             return super().get_delta_channel_history(config=config, channels=channels)
 
-    def _history(
-        self, config: RunnableConfig, channels: Sequence[str]
-    ) -> dict[str, DeltaChannelHistory]:
+    def _history(self, config: RunnableConfig, channels: Sequence[str]) -> Histories:
         key = (
             str(config["configurable"]["thread_id"]),
             config["configurable"].get("checkpoint_ns", ""),
         )
-        histories: dict[str, DeltaChannelHistory] = {
-            channel: {"writes": []} for channel in channels
-        }
-        chain: dict[str, None] = {}
-        unseeded = {channel: f'"{channel}":' for channel in channels}
-        last = dict.fromkeys(channels, 0)
+        checkpoint_id = get_checkpoint_id(config) or ""
+        cache = self.cache if shares(config) else None
+        known = cache.get(key) if cache is not None else None
+        if known is not None and known.is_of(checkpoint_id, channels):
+            return copies({channel: known.histories[channel] for channel in channels})
         with self.cursor(transaction=False) as cursor:
-            cursor.execute(_ANCESTORS, (*key, get_checkpoint_id(config), *key))
-            next(cursor, None)  # what was written on top of the checkpoint itself is not part of it
-            for checkpoint_id, counters in cursor:
-                if checkpoint_id in chain:
-                    break
-                chain[checkpoint_id] = None
-                if not all(name in counters for name in unseeded.values()):
-                    whole = self._values(key, checkpoint_id)
-                    for channel in whole.keys() & unseeded.keys():
-                        histories[channel]["seed"] = whole[channel]
-                        last[channel] = len(chain)
-                        del unseeded[channel]
-                    if not unseeded:
-                        break
+            way = self._way_back(cursor, key, checkpoint_id, channels, known)
             writes = cursor.execute(
-                _WRITES, (json.dumps([*chain]), *key, json.dumps(channels))
+                _WRITES, (json.dumps([*way.chain]), *key, json.dumps(channels))
             ).fetchall()
+        histories = way.histories(channels)
         for place, _, task_id, _, channel, kind, value in sorted(writes, key=_oldest_first):
-            if channel in unseeded or place < last[channel]:
+            if place < way.ends.get(channel, len(way.chain)):
                 histories[channel]["writes"].append(
                     (task_id, channel, self.serde.loads_typed((kind, value)))
                 )
-        return histories
+        if cache is None:
+            return histories
+        cache.put(key, checkpoint_id, histories)
+        return copies(histories)
+
+    def _way_back(
+        self,
+        cursor: sqlite3.Cursor,
+        key: tuple[str, str],
+        checkpoint_id: str,
+        channels: Sequence[str],
+        known: KeptHistory | None,
+    ) -> _WayBack:
+        way = _WayBack()
+        unseeded = {channel: f'"{channel}":' for channel in channels}
+        cursor.execute(_ANCESTORS, (*key, checkpoint_id, *key))
+        next(cursor, None)  # what was written on top of the checkpoint itself is not part of it
+        for ancestor, counters in cursor:
+            if ancestor in way.chain:
+                break
+            way.chain[ancestor] = None
+            if not all(name in counters for name in unseeded.values()):
+                whole = self._values(key, ancestor)
+                for channel in whole.keys() & unseeded.keys():
+                    way.seeds[channel] = whole[channel]
+                    way.ends[channel] = len(way.chain)
+                    del unseeded[channel]
+            if not unseeded:
+                break
+            if known is not None and known.is_of(ancestor, unseeded):
+                way.known = known
+                break
+        return way
 
     def _values(self, key: tuple[str, str], checkpoint_id: str) -> Mapping[str, Any]:
         stored = self.conn.execute(_CHECKPOINT, (*key, checkpoint_id)).fetchone()

@@ -27,6 +27,7 @@ from longtable.store.encryption import (
     EncryptedStore,
     check_key,
 )
+from longtable.store.history_cache import HistoryCache
 from longtable.store.leases import CLOSED, LEASE_SECONDS, SqliteLease
 from longtable.store.loading import LoadingSaver, MessageSerializer
 from longtable.store.locks import ThreadLocks, wait_or_drop
@@ -210,7 +211,9 @@ def _sqlite(path: Path, lease: SqliteLease, key: str | None) -> Iterator[_Parts]
             for pragma in file.pragmas:
                 connection.execute(pragma)
         items.row_factory = item_row
-        saver = LoadingSaver(checkpoints, serde=file.serde or MessageSerializer.with_shared())
+        saver = LoadingSaver(checkpoints, serde=file.serde or MessageSerializer())
+        if file.serde is None:
+            saver.cache = HistoryCache()
         store = LockedStore(items, deserializer=item_value)
         locks += [store.lock, saver.lock]
         yield _Parts(GuardedSaver(saver, locks=threads), _encrypted(store, file.serde))

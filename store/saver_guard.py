@@ -34,7 +34,6 @@ from longtable.base.concurrency import a_from, in_thread
 from longtable.store.damage import readable
 from longtable.store.heads import Heads, Key, ProcessHeads, Saver, SqliteHeads, retry_once
 from longtable.store.locks import ThreadLocks
-from longtable.store.shared_values import sharing
 from longtable.store.writers import Writer
 
 Result = TypeVar("Result")
@@ -48,10 +47,6 @@ for a reader between a task's end and the checkpoint.
 COSTLY = frozenset({"respond", "run_tools", "compact"})
 """Nodes whose work nobody wants done twice: calls of models and tools. Their writes never wait, so
 that they are stored even if the checkpoint that follows cannot be.
-"""
-SHARES = "__longtable_shares"
-"""Key in the config of a run. If it is true, the run may be handed messages that an earlier run was
-handed; see `shared_values`.
 """
 FILLED = "recursion_limit"
 """A key that LangGraph puts into each config of a run or an update. A config with this key is
@@ -218,8 +213,7 @@ class GuardedSaver(BaseCheckpointSaver[Any]):
         self, *, config: RunnableConfig, channels: Sequence[str]
     ) -> Mapping[str, DeltaChannelHistory]:
         """Return the stored values and writes from which delta channels are rebuilt."""
-        shares = bool(_configurable(config).get(SHARES))
-        with _decoding(config), sharing(shares=shares):
+        with _decoding(config):
             return retry_once(
                 lambda: self.inner.get_delta_channel_history(
                     config=_without_mark(config), channels=channels

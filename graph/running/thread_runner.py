@@ -64,9 +64,10 @@ from longtable.nodes.state import (
     values_of,
 )
 from longtable.store.damage import UNREADABLE, readable
+from longtable.store.history_cache import SHARES
 from longtable.store.locks import Background, ThreadLocks, locks_of
 from longtable.store.records.thread_index import entry_of, may_see, owner_of
-from longtable.store.saver_guard import SHARES, WITH_CHECKPOINT
+from longtable.store.saver_guard import WITH_CHECKPOINT
 from longtable.store.storage_errors import storage_errors
 from longtable.tools.charts.pictures import Chart
 
