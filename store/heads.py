@@ -45,6 +45,21 @@ _SERVER_GONE = {"57P01", "57P02", "57P03"}
 """SQLSTATEs that say that PostgreSQL was shut down, crashed, or is starting up."""
 
 
+class HeadMovedError(Exception):
+    """A write was sent together with the comparison of the head, and the head was another one. What
+    was written is rolled back.
+    """
+
+
+@dataclass(frozen=True)
+class Expected:
+    """The head that a run expects, and the name of the write that takes its place."""
+
+    checkpoint_id: str | None
+    writer: str | None
+    name: str
+
+
 @dataclass(frozen=True)
 class Head:
     """The head of a thread within an open transaction.
@@ -79,7 +94,7 @@ class ProcessHeads:
         return self.writers.get(key)
 
     @contextmanager
-    def writing(self, key: Key) -> Iterator[Head]:
+    def writing(self, key: Key, expected: Expected | None = None) -> Iterator[Head]:  # noqa: ARG002  # nothing is sent anywhere
         claimed: list[str] = []
         with self.lock:
             yield Head(self._newest(key), self.writers.get(key), self.saver, claimed.append)
@@ -134,9 +149,12 @@ class SqlHeads(ABC):
         return row[0] if row else None
 
     @contextmanager
-    def writing(self, key: Key) -> Iterator[Head]:
+    def writing(self, key: Key, expected: Expected | None = None) -> Iterator[Head]:  # noqa: ARG002  # see PostgresHeads
         """Lock the thread's head until the block ends. What the block writes is stored as a whole;
         if the block raises, nothing is stored.
+
+        With the `expected` head, a server may compare it while it writes, which saves the wait for
+        the head before. Raises `HeadMovedError` after the block if it is another one.
         """
         with self._transaction(" ".join(key)) as (execute, saver):
             newest, writer = execute(HEAD, (*key, *key)).fetchone()

@@ -17,7 +17,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import DeltaChannelHistory, get_checkpoint_id, writes_sort_key
 from langgraph.checkpoint.postgres import PostgresSaver as PostgresSaver
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
-from langgraph.store.base import Op
+from langgraph.store.base import Op, PutOp
 from langgraph.store.base import Result as StoreResult
 from langgraph.store.postgres import PostgresStore
 from psycopg.rows import DictRow, dict_row, tuple_row
@@ -26,7 +26,17 @@ from psycopg_pool import ConnectionPool
 from longtable.base.concurrency import a_from
 from longtable.base.errors import ConfigError
 from longtable.store.encryption import META_TABLE, Meta, checked_serializer
-from longtable.store.heads import TABLE, Execute, Key, Saver, SqlHeads, retry_once
+from longtable.store.heads import (
+    TABLE,
+    Execute,
+    Expected,
+    Head,
+    HeadMovedError,
+    Key,
+    Saver,
+    SqlHeads,
+    retry_once,
+)
 from longtable.store.history_cache import (
     Histories,
     HistoryCache,
@@ -61,6 +71,17 @@ _NUMBERS = itertools.count(1)
 ALONE = "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))"
 
 
+CLAIM_IF = """WITH head AS (SELECT
+    (SELECT writer FROM longtable_writers WHERE thread_id = %s AND checkpoint_ns = %s) AS writer,
+    (SELECT checkpoint_id FROM checkpoints WHERE thread_id = %s AND checkpoint_ns = %s
+        ORDER BY checkpoint_id DESC LIMIT 1) AS checkpoint_id
+) INSERT INTO longtable_writers (thread_id, checkpoint_ns, writer)
+SELECT %s, %s, CASE WHEN writer IS NOT DISTINCT FROM %s AND checkpoint_id IS NOT DISTINCT FROM %s THEN %s END FROM head
+ON CONFLICT (thread_id, checkpoint_ns) DO UPDATE SET writer = excluded.writer"""
+"""SQL that records a new writer if the head is the expected one. Otherwise the name is null, which
+the column refuses: the transaction fails.
+"""
+
 TABLES = "SELECT tablename FROM pg_tables WHERE schemaname = ANY (current_schemas(false))"
 
 
@@ -85,6 +106,16 @@ def _execute(cursor: psycopg.Cursor[Any]) -> Execute:
     return lambda sql, parameters: cursor.execute(sql.replace("?", "%s").encode(), parameters)
 
 
+class _InPipeline(PostgresSaver):
+    """A PostgreSQL saver whose writes belong to a pipeline that the caller begins and ends."""
+
+    @contextmanager
+    def _cursor(self, *, pipeline: bool = False) -> Iterator[psycopg.Cursor[DictRow]]:  # noqa: ARG002  # its caller sends
+        assert isinstance(self.conn, psycopg.Connection)
+        with self.conn.cursor(binary=True, row_factory=dict_row) as cursor:
+            yield cursor
+
+
 class PostgresHeads(SqlHeads):
     """The heads of threads in a PostgreSQL database. The saver writes over the same connection, and
     in the same transaction, in which the head was compared.
@@ -96,6 +127,29 @@ class PostgresHeads(SqlHeads):
     def setup(self) -> None:
         with self._connection() as connection:
             connection.execute(TABLE)
+
+    @contextmanager
+    def writing(self, key: Key, expected: Expected | None = None) -> Iterator[Head]:
+        """See `SqlHeads.writing`. With the `expected` head, all statements go in one pipeline.
+        PostgreSQL runs it as one transaction, and nothing waits for the answers in between.
+        """
+        if expected is None or not self.saver.supports_pipeline:
+            with super().writing(key) as head:
+                yield head
+            return
+        try:
+            with (
+                self._connection() as connection,
+                connection.pipeline(),
+                connection.cursor(row_factory=tuple_row) as cursor,
+            ):
+                cursor.execute(ALONE, (f"longtable head {' '.join(key)}",))
+                names = (expected.writer, expected.checkpoint_id, expected.name)
+                cursor.execute(CLAIM_IF, (*key, *key, *key, *names))
+                saver = _InPipeline(connection, serde=self.saver.serde)
+                yield Head(expected.checkpoint_id, expected.writer, saver, lambda _: None)
+        except (psycopg.errors.NotNullViolation, psycopg.errors.PipelineAborted) as error:
+            raise HeadMovedError from error
 
     @contextmanager
     def _reading(self) -> Iterator[Execute]:
@@ -269,10 +323,21 @@ class RetryingStore(PostgresStore):
     server. Retrying is safe, because operations only read, or have the same effect if done twice.
     """
 
+    _reading = threading.local()
+
     def batch(self, ops: Iterable[Op]) -> list[StoreResult]:
         """See `BaseStore`."""
         listed = list(ops)
+        self._reading.now = not any(isinstance(op, PutOp) for op in listed)
         return retry_once(lambda: PostgresStore.batch(self, listed))
+
+    @contextmanager
+    def _cursor(self, *, pipeline: bool = False) -> Iterator[psycopg.Cursor[DictRow]]:
+        # A pipeline that only reads has no transaction to keep together, and costs half as much
+        # again.
+        reads = getattr(self._reading, "now", False)
+        with super()._cursor(pipeline=pipeline and not reads) as cursor:
+            yield cursor
 
     abatch: Any = a_from(batch)
 

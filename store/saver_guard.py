@@ -13,9 +13,10 @@ then on.
 # certain one. Of 96 bare runs that lost, 32 had stored their message.
 
 import copy
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, TypeVar
+from functools import partial
+from typing import Any
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import (
@@ -32,21 +33,35 @@ from langgraph.checkpoint.sqlite import SqliteSaver
 
 from longtable.base.concurrency import a_from, in_thread
 from longtable.store.damage import readable
-from longtable.store.heads import Heads, Key, ProcessHeads, Saver, SqliteHeads, retry_once
+from longtable.store.heads import (
+    Expected,
+    HeadMovedError,
+    Heads,
+    Key,
+    ProcessHeads,
+    Saver,
+    SqliteHeads,
+    retry_once,
+)
 from longtable.store.locks import ThreadLocks
-from longtable.store.writers import Writer
+from longtable.store.writers import Write, Writer
 
-Result = TypeVar("Result")
 # LangGraph keeps keys that begin with two underscores out of a checkpoint's metadata
 MARK = "__longtable_base"
-WITH_CHECKPOINT = "__longtable_with_checkpoint"
-"""Key in the config of a run. If it is true, the writes of a task are stored together with the
-checkpoint that follows them. A run may set it if each superstep has one task, and if nothing waits
-for a reader between a task's end and the checkpoint.
+TOGETHER = "__longtable_together"
+"""Key in the config of a run. If it is true, some writes wait and are stored together with the next
+one: those of cheap tasks, and checkpoints before a node that takes a moment. A run may set it if
+each superstep has one task, if nothing waits for a reader between two steps, and if the run stops
+before or after no node but `prepare`.
 """
 COSTLY = frozenset({"respond", "run_tools", "compact"})
 """Nodes whose work nobody wants done twice: calls of models and tools. Their writes never wait, so
 that they are stored even if the checkpoint that follows cannot be.
+"""
+QUICK = frozenset({"branch:to:ingest"})
+"""The channels that start nodes before which a checkpoint may wait. `ingest` takes a moment. Before
+other nodes, readers see the checkpoint while a model answers, or `settle` names it in the thread's
+index entry, as one that is certainly stored.
 """
 FILLED = "recursion_limit"
 """A key that LangGraph puts into each config of a run or an update. A config with this key is
@@ -146,10 +161,18 @@ class GuardedSaver(BaseCheckpointSaver[Any]):
         if (writer := _writer_of(config)) is not None:
             checkpoint = {**checkpoint, "id": writer.stored_id(checkpoint["id"])}
 
-        def write(saver: Saver) -> RunnableConfig:
+        def put(saver: Saver) -> RunnableConfig:
             return saver.put(_without_mark(config), checkpoint, metadata, new_versions)
 
-        return self._write(config, write, checkpoint, metadata)
+        waits = _checkpoint_may_wait(config, checkpoint, metadata)
+        self._write(config, Write(put, checkpoint, metadata), waits=waits)
+        thread_id, namespace = _key_of(config)
+        stored = {
+            "thread_id": thread_id,
+            "checkpoint_ns": namespace,
+            "checkpoint_id": checkpoint["id"],
+        }
+        return {"configurable": stored}
 
     def put_writes(
         self,
@@ -159,47 +182,41 @@ class GuardedSaver(BaseCheckpointSaver[Any]):
         task_path: str = "",
     ) -> None:
         """Store the writes of a task. Raises `ThreadBusyError` if another run has written. In a run
-        with `WITH_CHECKPOINT` they are stored with the checkpoint that follows, which saves a
-        third of a turn's transactions. If the process is killed before that, about a
-        millisecond later, the task runs again.
+        with `TOGETHER` they may wait for the checkpoint that follows. If the process is killed
+        before that, about a millisecond later, the task runs again.
         """
 
-        def write(saver: Saver) -> None:
+        def put_writes(saver: Saver) -> None:
             saver.put_writes(_without_mark(config), writes, task_id, task_path)
 
-        writer = _writer_of(config)
-        if writer is not None and _may_wait(config, writes, task_path):
-            with writer.order:
-                writer.waiting.append(write)
-            return
-        self._write(config, write)
+        self._write(config, Write(put_writes), waits=_may_wait(config, writes, task_path))
 
-    def _write(
-        self,
-        config: RunnableConfig,
-        write: Callable[[Saver], Result],
-        checkpoint: Checkpoint | None = None,
-        metadata: CheckpointMetadata | None = None,
-    ) -> Result:
+    def _write(self, config: RunnableConfig, write: Write, *, waits: bool = False) -> None:
         """Compare the head and write, in one transaction. If the config has no mark, it comes not
         from a run but from a caller who writes by hand; then the head is not compared.
         """
         writer = _writer_of(config)
 
-        def compare_and_write() -> Result:
-            with self.heads.writing(_key_of(config)) as head:
+        def compare_and_write(expected: Expected | None = None) -> None:
+            with self.heads.writing(_key_of(config), expected) as head:
                 if writer is not None:
-                    writer.claim(head, checkpoint)
+                    writer.claim(head, write)
                     for earlier in writer.waiting:
-                        earlier(head.saver)
-                return write(head.saver)
+                        earlier.call(head.saver)
+                write.call(head.saver)
 
         if writer is None:
-            return retry_once(compare_and_write)
+            retry_once(compare_and_write)
+            return
         with writer.order:
-            result = retry_once(compare_and_write)
-            writer.wrote(checkpoint, metadata)
-        return result
+            if waits:
+                writer.waiting.append(write)
+                return
+            try:
+                retry_once(partial(compare_and_write, writer.expected(write)))
+            except HeadMovedError:  # read the head, to say how it moved
+                retry_once(compare_and_write)
+            writer.wrote(write)
 
     def delete_thread(self, thread_id: str) -> None:
         """Delete a thread."""
@@ -322,12 +339,32 @@ def _may_wait(config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_pa
     node may not. Nor may what says how a task stopped, for no checkpoint follows it: an error, a
     question to a person.
     """
-    configurable = _configurable(config)
-    if not configurable.get(WITH_CHECKPOINT) or configurable.get("checkpoint_ns"):
+    if not _stores_together(config):
         return False
     if task_path.rpartition(", ")[2] in COSTLY:
         return False
     return not any(channel.startswith("__") for channel, _ in writes)
+
+
+def _checkpoint_may_wait(
+    config: RunnableConfig, checkpoint: Checkpoint, metadata: CheckpointMetadata
+) -> bool:
+    """Return whether a checkpoint may wait for the next write. The input of a run may not, nor its
+    last checkpoint.
+    """
+    if not _stores_together(config) or metadata.get("source") != "loop":
+        return False
+    starts = [
+        channel
+        for channel in checkpoint.get("updated_channels") or ()
+        if channel.startswith(("branch:", "__"))
+    ]
+    return bool(starts) and QUICK.issuperset(starts)
+
+
+def _stores_together(config: RunnableConfig) -> bool:
+    configurable = _configurable(config)
+    return bool(configurable.get(TOGETHER)) and not configurable.get("checkpoint_ns")
 
 
 def _without_mark(config: RunnableConfig) -> RunnableConfig:

@@ -3,6 +3,7 @@
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
@@ -10,7 +11,7 @@ from langgraph.checkpoint.base import Checkpoint, CheckpointMetadata
 from langgraph.checkpoint.base.id import uuid6
 
 from longtable.base.errors import PersistenceError, ThreadBusyError
-from longtable.store.heads import Head, Key, Saver
+from longtable.store.heads import Expected, Head, Key, Saver
 
 SINCE_1582 = 0x01B21DD213814000
 
@@ -18,6 +19,15 @@ MOST_AHEAD = 400 * 86_400 * 10**7
 """The time in a checkpoint id may be ahead of the clock by at most this much, in units of 100 ns. A
 larger difference is ignored. (`SINCE_1582` has the same unit: these times begin in 1582.)
 """
+
+
+@dataclass(frozen=True)
+class Write:
+    """A write of a run: of a task, or of a checkpoint."""
+
+    call: Callable[[Saver], object]
+    checkpoint: Checkpoint | None = None
+    metadata: CheckpointMetadata | None = None
 
 
 class Writer(str):
@@ -46,8 +56,8 @@ class Writer(str):
     """The time, in units of 100 ns, that is added to the times in the ids of the run's checkpoints.
     It is above 0 if the checkpoint that the run loaded is ahead of the clock.
     """
-    waiting: list[Callable[[Saver], None]]
-    """Functions that write what waits to be stored with the next write."""
+    waiting: list[Write]
+    """Writes that wait to be stored together with the next one, the oldest first."""
     order: threading.Lock
     """Lock with which only one write of the run at a time compares the head and notes its result.
     """
@@ -84,7 +94,17 @@ class Writer(str):
         rest = UUID(checkpoint_id).int & (1 << 64) - 1
         return str(UUID(int=later >> 12 << 80 | 6 << 76 | (later & 0xFFF) << 64 | rest))
 
-    def claim(self, head: Head, checkpoint: Checkpoint | None) -> None:
+    def expected(self, write: Write) -> Expected | None:
+        """Return the head that `claim` will accept for a write. Return None if that cannot be said
+        before the head is read.
+        """
+        checkpoint = self._first_checkpoint(write)
+        set_back = checkpoint is not None and checkpoint["id"] < (self.head or "")
+        if self.free or set_back:
+            return None
+        return Expected(self.head, self._last, self._name(self.writes + 1))
+
+    def claim(self, head: Head, write: Write) -> None:
         """Record this run as the last writer. Raises `ThreadBusyError` if another run has written
         since this run loaded.
 
@@ -92,12 +112,13 @@ class Writer(str):
         that loaded before these writes has not seen them. Raises `PersistenceError` if the
         checkpoint would not be the newest, because the clock was set back.
         """
-        last = self._name(self.writes) if self.writes else self.seen
         # This very write was stored, and only its answer was lost with the connection: the same
         # again changes nothing.
         repeated = head.writer == self._name(self.writes + 1)
-        if not (self.free or repeated or (head.writer == last and head.checkpoint_id == self.head)):
+        expected = head.writer == self._last and head.checkpoint_id == self.head
+        if not (self.free or repeated or expected):
             raise ThreadBusyError(self.key[0], stored=self.stored)
+        checkpoint = self._first_checkpoint(write)
         if (
             checkpoint is not None
             and head.checkpoint_id is not None
@@ -110,22 +131,35 @@ class Writer(str):
             )
         head.claim(self._name(self.writes + 1))
 
-    def wrote(self, checkpoint: Checkpoint | None, metadata: CheckpointMetadata | None) -> None:
-        """Note that a write of this run was stored."""
+    def wrote(self, write: Write) -> None:
+        """Note that a write of this run was stored, with all that waited for it."""
         self.writes += 1
+        for each in (*self.waiting, write):
+            self._note(each)
         self.waiting.clear()
-        if checkpoint is None or metadata is None:
+
+    def _note(self, write: Write) -> None:
+        if write.checkpoint is None or write.metadata is None:
             # Of a task: with durability "exit" the input may be among it.
             self.stored = self.stored or None
             return
-        self.head = checkpoint["id"]
+        self.head = write.checkpoint["id"]
         self.free = False
         # What only the input checkpoint holds is on its way in: another run may put its own input
         # in its place, or keep both. One without a source is the empty one that a first run with
         # durability "exit" hangs its writes on.
-        self.stored = (
-            True if metadata.get("source") in ("loop", "update", "fork") else self.stored or None
-        )
+        source = write.metadata.get("source")
+        self.stored = True if source in ("loop", "update", "fork") else self.stored or None
+
+    def _first_checkpoint(self, write: Write) -> Checkpoint | None:
+        """Return the oldest checkpoint of those that are stored together with a write."""
+        checkpoints = (each.checkpoint for each in (*self.waiting, write))
+        return next((each for each in checkpoints if each is not None), None)
+
+    @property
+    def _last(self) -> str | None:
+        """The name of the last write, if no other run has written."""
+        return self._name(self.writes) if self.writes else self.seen
 
     def _name(self, writes: int) -> str:
         return f"{self}:{writes}"

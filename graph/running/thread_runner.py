@@ -67,7 +67,7 @@ from longtable.store.damage import UNREADABLE, readable
 from longtable.store.history_cache import SHARES
 from longtable.store.locks import Background, ThreadLocks, locks_of
 from longtable.store.records.thread_index import entry_of, may_see, owner_of
-from longtable.store.saver_guard import WITH_CHECKPOINT
+from longtable.store.saver_guard import TOGETHER
 from longtable.store.storage_errors import storage_errors
 from longtable.tools.charts.pictures import Chart
 
@@ -315,8 +315,8 @@ class ThreadRunner:
         emitted: deque[Any] = deque()
         if self._collects:
             config["callbacks"] = [_Streaming()]
-            if not self.how.on_loop:
-                marks[WITH_CHECKPOINT] = True
+            stops = [*self.graph.interrupt_before_nodes, *self.graph.interrupt_after_nodes]
+            marks[TOGETHER] = not self.how.on_loop and not stops
             until |= {"stream_mode": ["updates"], "collect": emitted.append}
         else:
             until |= {"stream_mode": MODES}

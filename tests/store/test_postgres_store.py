@@ -21,7 +21,7 @@ from psycopg_pool import PoolTimeout
 from longtable.base.errors import ConfigError, PersistenceError, ThreadBusyError
 from longtable.graph import Conversation, build_graph, list_threads, open_persistence
 from longtable.graph.listing.thread_list import alist_threads
-from longtable.store.heads import Head, Key, retry_once
+from longtable.store.heads import Expected, Head, Key, retry_once
 from longtable.store.postgres_store import AdvisoryLease, PostgresHeads, StoreOutage
 from longtable.store.saver_guard import GuardedSaver
 from tests.store.test_locks import is_refused, paired, wait_until
@@ -369,8 +369,8 @@ class DeafHeads(PostgresHeads):
     writes = 0
 
     @contextmanager
-    def writing(self, key: Key) -> Iterator[Head]:
-        with super().writing(key) as head:
+    def writing(self, key: Key, expected: Expected | None = None) -> Iterator[Head]:
+        with super().writing(key, expected) as head:
             yield head
         self.writes += 1
         if self.writes % 2:

@@ -17,7 +17,13 @@ from uuid import UUID
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.runnables import RunnableConfig
-from langgraph.checkpoint.base import BaseCheckpointSaver, empty_checkpoint
+from langgraph.checkpoint.base import (
+    BaseCheckpointSaver,
+    ChannelVersions,
+    Checkpoint,
+    CheckpointMetadata,
+    empty_checkpoint,
+)
 from langgraph.checkpoint.base.id import uuid6
 from langgraph.checkpoint.conformance import checkpointer_test, validate
 from langgraph.checkpoint.memory import InMemorySaver
@@ -29,7 +35,7 @@ from longtable.base.errors import LongtableError, PersistenceError, ThreadBusyEr
 from longtable.graph import Context, Conversation, build_graph, open_persistence
 from longtable.graph.thread_state import Graph
 from longtable.nodes.state import Input
-from longtable.store.saver_guard import MARK, WITH_CHECKPOINT, GuardedSaver
+from longtable.store.saver_guard import MARK, TOGETHER, GuardedSaver
 from tests.support.models import ScriptedModel, script
 
 CONTEXT = Context(model_limit=8_000)
@@ -525,7 +531,7 @@ def run_of(saver: GuardedSaver) -> RunnableConfig:
     saver.put(first, empty_checkpoint(), {"source": "input", "step": -1, "parents": {}}, {})
     loaded = saver.get_tuple(first)
     assert loaded is not None
-    return {"configurable": {**loaded.config["configurable"], WITH_CHECKPOINT: True}}
+    return {"configurable": {**loaded.config["configurable"], TOGETHER: True}}
 
 
 def writes_in(saver: GuardedSaver) -> list[tuple[str, Any]]:
@@ -571,6 +577,119 @@ def test_what_a_model_or_a_tool_gave_does_not_wait(node: str, tmp_path: Path) ->
         assert writes_in(saver) == [("messages", "hi")]
 
 
+def follow(
+    saver: GuardedSaver, config: RunnableConfig, *, starts: str, source: str = "loop"
+) -> RunnableConfig:
+    """Store a checkpoint that starts a node, as a run does. Return the config of the next one."""
+    following: Any = {**empty_checkpoint(), "id": str(uuid6()), "updated_channels": [starts]}
+    metadata: Any = {"source": source, "step": 0, "parents": {}}
+    stored = saver.put(config, following, metadata, {})
+    return {"configurable": {**config["configurable"], **stored["configurable"]}}
+
+
+@pytest.mark.parametrize("kind", ["memory", "sqlite"])
+def test_a_checkpoint_that_starts_a_quick_node_is_stored_with_the_next(
+    kind: str, tmp_path: Path
+) -> None:
+    with savers(kind, tmp_path) as saver:
+        config = run_of(saver)
+        loaded = [config["configurable"]["checkpoint_id"]]
+        config = follow(saver, config, starts="branch:to:ingest")
+        assert [*saver.checkpoint_ids("t")] == loaded
+        saver.put_writes(config, [("messages", "hi")], "task")
+        waiting = config["configurable"]["checkpoint_id"]
+        config = follow(saver, config, starts="branch:to:respond")
+        newest = config["configurable"]["checkpoint_id"]
+        assert [*saver.checkpoint_ids("t")] == [newest, waiting, *loaded]
+        chain = [*saver.list({"configurable": {"thread_id": "t", "checkpoint_ns": ""}})]
+        assert chain[0].parent_config == chain[1].config
+        assert chain[1].pending_writes == [("task", "messages", "hi")]
+
+
+@pytest.mark.parametrize(
+    ("starts", "source"),
+    [
+        ("branch:to:respond", "loop"),
+        ("branch:to:run_tools", "loop"),
+        ("branch:to:settle", "loop"),
+        ("branch:to:prepare", "loop"),
+        ("turn", "loop"),
+        ("__pregel_tasks", "loop"),
+        ("branch:to:ingest", "input"),
+    ],
+)
+def test_other_checkpoints_do_not_wait(starts: str, source: str, tmp_path: Path) -> None:
+    with savers("sqlite", tmp_path) as saver:
+        config = follow(saver, run_of(saver), starts=starts, source=source)
+        assert saver.checkpoint_ids("t")[0] == config["configurable"]["checkpoint_id"]
+
+
+def test_a_run_that_was_overtaken_stores_no_checkpoint_that_waited(tmp_path: Path) -> None:
+    with savers("sqlite", tmp_path) as saver:
+        config = follow(saver, run_of(saver), starts="branch:to:ingest")
+        other = saver.get_tuple({"configurable": {"thread_id": "t", "checkpoint_ns": ""}})
+        assert other is not None
+        theirs = follow(saver, other.config, starts="branch:to:respond")
+        with pytest.raises(ThreadBusyError):
+            follow(saver, config, starts="turn")
+        assert saver.checkpoint_ids("t")[0] == theirs["configurable"]["checkpoint_id"]
+        assert len(saver.checkpoint_ids("t")) == 2
+
+
+@pytest.mark.parametrize("node", ["ingest", "settle"])
+def test_a_graph_that_stops_before_a_node_has_stored_what_came_before(
+    node: str, tmp_path: Path
+) -> None:
+    with open_persistence(f"sqlite:///{tmp_path}/chat.db") as kept:
+        graph = build_graph(model=script("one")).compile(
+            checkpointer=kept.checkpointer, store=kept.store, interrupt_before=[node]
+        )
+        talk = Conversation(graph, "t", context=CONTEXT)
+        with suppress(LongtableError):
+            talk.ask("first")
+        assert graph.get_state(talk.config).next == (node,)
+
+
+class CutSaver(GuardedSaver):
+    """Ends the program as a kill would while a checkpoint is to be stored."""
+
+    before = ""
+
+    def put(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+    ) -> RunnableConfig:
+        if self.before and self.before in (checkpoint.get("updated_channels") or ()):
+            self.before = ""
+            raise KeyboardInterrupt
+        return super().put(config, checkpoint, metadata, new_versions)
+
+
+@pytest.mark.parametrize("before", ["branch:to:respond", "branch:to:settle", "turn"])
+def test_a_turn_that_is_cut_off_while_a_checkpoint_waits_loses_no_message(
+    before: str, tmp_path: Path
+) -> None:
+    with open_persistence(f"sqlite:///{tmp_path}/chat.db") as kept:
+        assert isinstance(kept.checkpointer, GuardedSaver)
+        saver = CutSaver(kept.checkpointer.inner, locks=kept.checkpointer.locks)
+        model = script("one", "two", "three")
+        graph = build_graph(model=model).compile(checkpointer=saver, store=kept.store)
+        talk = Conversation(graph, "t", context=CONTEXT)
+        talk.ask("first")
+        saver.before = before
+        with pytest.raises(KeyboardInterrupt):
+            talk.ask("second")
+        asked = len(model.sent)
+        talk.ask("third")
+        texts = [message.text for message in talk.history()]
+        answers = [text for text in texts if text in ("one", "two", "three")]
+        assert [text for text in texts if text not in answers] == ["first", "second", "third"]
+        assert len(answers) == asked + 1
+
+
 @pytest.mark.parametrize("kind", ["memory", "sqlite"])
 def test_a_run_that_was_overtaken_stores_nothing_that_waited(kind: str, tmp_path: Path) -> None:
     with savers(kind, tmp_path) as saver:
@@ -587,9 +706,7 @@ def test_a_run_that_was_overtaken_stores_nothing_that_waited(kind: str, tmp_path
 def test_the_writes_of_a_run_that_does_not_ask_for_it_are_stored_before(tmp_path: Path) -> None:
     with savers("sqlite", tmp_path) as saver:
         config = run_of(saver)
-        plain = {
-            name: each for name, each in config["configurable"].items() if name != WITH_CHECKPOINT
-        }
+        plain = {name: each for name, each in config["configurable"].items() if name != TOGETHER}
         saver.put_writes({"configurable": plain}, [("messages", "hi")], "task")
         assert writes_in(saver) == [("messages", "hi")]
 
@@ -607,6 +724,8 @@ def test_a_turn_that_is_asked_has_fewer_transactions_and_the_same_rows(tmp_path:
         with closing(sqlite3.connect(tmp_path / f"{name}.db")) as connection:
             (claims,) = connection.execute("SELECT writer FROM longtable_writers").fetchone()
             counted = "SELECT channel, count(*) FROM writes GROUP BY channel ORDER BY channel"
-            rows[name] = (connection.execute(counted).fetchall(), int(claims.split(":")[1]))
-    assert rows["asked"][0] == rows["streamed"][0]
-    assert (rows["asked"][1], rows["streamed"][1]) == (6, 9)
+            writes = connection.execute(counted).fetchall()
+            (checkpoints,) = connection.execute("SELECT count(*) FROM checkpoints").fetchone()
+            rows[name] = (writes, checkpoints, int(claims.split(":")[1]))
+    assert rows["asked"][:2] == rows["streamed"][:2]
+    assert (rows["asked"][2], rows["streamed"][2]) == (5, 9)
