@@ -43,6 +43,7 @@ from longtable.store.heads import (
     SqliteHeads,
     retry_once,
 )
+from longtable.store.history_cache import SHARES, shares
 from longtable.store.locks import ThreadLocks
 from longtable.store.writers import Write, Writer
 
@@ -396,6 +397,9 @@ def _with_mark(
             _configurable(config)[MARK] = Writer.new(key, None, seen)
         return None
     writer = Writer.new(key, loaded.checkpoint["id"], seen, free=bool(checkpoint_id))
+    marks: dict[str, Any] = {MARK: writer}
+    if shares(config):
+        marks[SHARES] = True
     return loaded._replace(
-        config={**loaded.config, "configurable": {**_configurable(loaded.config), MARK: writer}}
+        config={**loaded.config, "configurable": {**_configurable(loaded.config), **marks}}
     )

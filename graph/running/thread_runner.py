@@ -127,17 +127,23 @@ class ThreadRunner:
         return self.locks.locked(self.thread_id, wait=self.waits)
 
     @storage_errors()
-    def state(self) -> StateSnapshot:
+    def state(self, *, shared: bool = False) -> StateSnapshot:
         """Return the thread's state. Raises `ThreadNotFoundError` if the thread belongs to another
-        owner, `LostMessagesError` if messages are gone.
+        owner, `LostMessagesError` if messages are gone. `shared`: the messages may be those of the
+        turn before, so they are not for callers.
         """
         entry = self._entry()  # before the state: others may write while it is read
-        state = load_state(self.graph, self.config)
+        state = load_state(self.graph, self._sharing if shared else self.config)
         theirs = state_owner(state) if is_stored(state) else owner_of(entry)
         if not may_see(theirs, self.context.owner):
             raise ThreadNotFoundError(self.thread_id)
         check_lost(StoredThreads(self.graph), self.thread_id, state, entry)
         return state
+
+    @property
+    def _sharing(self) -> RunnableConfig:
+        """The config of a read or write within this thread's lock."""
+        return {**self.config, "configurable": {**self.config["configurable"], SHARES: True}}
 
     def _entry(self) -> Mapping[str, Any]:
         """Return the thread's entry in the index. It is empty if there is none, if the store fails,
@@ -277,7 +283,7 @@ class ThreadRunner:
         """Run the step `prepare` that a run left undone. Do nothing if another turn came first or
         the job was dropped.
         """
-        state = self.state()
+        state = self.state(shared=True)
         step = self.step_after_answer
         if state.next != (PREPARE,) or step is None:
             return
@@ -293,9 +299,9 @@ class ThreadRunner:
         update = step.outside(cast("State", state.values), runtime)
         # A run of the bare graph takes no lock, and a process that slept has lost its own: a write
         # would end that run.
-        newest = self.state().config["configurable"]["checkpoint_id"]
+        newest = self.state(shared=True).config["configurable"]["checkpoint_id"]
         if not job.dropped and newest == state.config["configurable"]["checkpoint_id"]:
-            self.write(cast("Update", update), PREPARE)
+            self.graph.update_state(self._sharing, cast("Update", update), as_node=PREPARE)
 
     # -- runs ---------------------------------------------------------------------------------
 
