@@ -86,14 +86,14 @@ class HistoryCache:
         anything but messages and plain JSON is not kept.
         """
         earlier = self._kept.get(key)
-        fingerprints = dict(earlier.fingerprints) if earlier is not None else {}
-        now: dict[int, bytes] = {}
+        known = earlier.fingerprints if earlier is not None else {}
+        fingerprints: dict[int, bytes] = {}
         for value in _values_of(histories):
-            fingerprint = fingerprints.get(id(value)) or _fingerprint(value)
+            fingerprint = known.get(id(value)) or _fingerprint(value)
             if fingerprint is None:
                 return
-            now[id(value)] = fingerprint
-        self._replace(key, KeptHistory(checkpoint_id, histories, now))
+            fingerprints[id(value)] = fingerprint
+        self._replace(key, KeptHistory(checkpoint_id, histories, fingerprints))
 
     def _replace(self, key: Key, kept: KeptHistory) -> None:
         with self._lock:

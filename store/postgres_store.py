@@ -130,8 +130,8 @@ class PostgresHeads(SqlHeads):
 
     @contextmanager
     def writing(self, key: Key, expected: Expected | None = None) -> Iterator[Head]:
-        """See `SqlHeads.writing`. With the `expected` head, all statements go in one pipeline.
-        PostgreSQL runs it as one transaction, and nothing waits for the answers in between.
+        """See `SqlHeads.writing`. With the `expected` head, the transaction's statements go in one
+        pipeline, and nothing waits for the answers in between.
         """
         if expected is None or not self.saver.supports_pipeline:
             with super().writing(key) as head:
@@ -141,6 +141,7 @@ class PostgresHeads(SqlHeads):
             with (
                 self._connection() as connection,
                 connection.pipeline(),
+                connection.transaction(),
                 connection.cursor(row_factory=tuple_row) as cursor,
             ):
                 cursor.execute(ALONE, (f"longtable head {' '.join(key)}",))
