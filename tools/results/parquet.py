@@ -11,6 +11,7 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
+from functools import cache
 from itertools import chain, count, islice
 from pathlib import Path
 from uuid import UUID
@@ -137,6 +138,14 @@ def read_parquet(
 
 
 def _connect() -> duckdb.DuckDBPyConnection:
+    """Return a connection to this process's instance. To open an instance takes 11 ms of processor,
+    to read or write 40 rows half a millisecond.
+    """
+    return _instance(os.getpid()).cursor()
+
+
+@cache
+def _instance(process_id: int) -> duckdb.DuckDBPyConnection:  # noqa: ARG001  # a forked process opens its own
     return empty_instance(memory_bytes=MEMORY_BYTES, threads=2, spill=True)
 
 
