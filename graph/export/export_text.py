@@ -11,16 +11,19 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
-from markdown_it import MarkdownIt
-from markdown_it.token import Token
 
 from longtable.memory.messages.marks import EXCLUDED, kind_of, marks_of, speaker_of, turn_number
 from longtable.memory.messages.rounds import all_calls
 from longtable.nodes.tooling.tool_call import call_database
+
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+    from markdown_it.token import Token
 
 MOST_CELL = 200
 _UNSAFE = re.compile(
@@ -214,12 +217,6 @@ Draw = Callable[[Drawing], str | None]
 """Returns a chart as SVG that may stand in a document: it is one line, and nothing in it runs,
 links or loads. Returns None if the chart cannot be drawn.
 """
-_PARSER = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])
-_SAFE = (
-    MarkdownIt("commonmark", {"html": False})
-    .enable(["table", "strikethrough"])
-    .disable(["image", "reference"])
-)
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~&!$^])")
 _LINE_START = re.compile(r"^([-+=:])")
 _NUMBERED = re.compile(r"^(\d+)([.)])(?=\s|$)")
@@ -349,7 +346,7 @@ def _quoted(text: str) -> str:
 def harmless(text: str) -> bool:
     """Return whether a Markdown text contains no HTML, no picture and no link definition."""
     env: dict[str, object] = {}
-    tokens = _PARSER.parse(text, env)
+    tokens = _parser(safe=False).parse(text, env)
     return not env.get("references") and not any(
         token.type in {"html_block", "html_inline", "image"} for token in [*tokens, *_inner(tokens)]
     )
@@ -360,7 +357,16 @@ def _row(cells: Sequence[str], tag: str) -> str:
     return f"<tr>{''.join(f'<{tag}>{_text(cell)}</{tag}>' for cell in cells)}</tr>"
 
 
-def _inner(tokens: Sequence[Token]) -> list[Token]:
+@cache
+def _parser(*, safe: bool) -> "MarkdownIt":
+    """Return a parser of Markdown. A safe one takes HTML for text, and knows no pictures."""
+    from markdown_it import MarkdownIt  # 60 modules, which a turn does not need
+
+    parser = MarkdownIt("commonmark", {"html": not safe}).enable(["table", "strikethrough"])
+    return parser.disable(["image", "reference"]) if safe else parser
+
+
+def _inner(tokens: "Sequence[Token]") -> "list[Token]":
     return list(chain.from_iterable(token.children or [] for token in tokens))
 
 
@@ -369,7 +375,7 @@ def _inner(tokens: Sequence[Token]) -> list[Token]:
 
 def safe_html(markdown: str) -> str:
     """Return Markdown as HTML. HTML tags in it are shown as text, and pictures are not loaded."""
-    rendered: str = _SAFE.render(markdown)
+    rendered: str = _parser(safe=True).render(markdown)
     return rendered
 
 
