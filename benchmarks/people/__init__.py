@@ -1,1 +1,1 @@
-"""Simulated people in the web chat, by the hundred: errors, times, processor, memory, lost messages."""
+"""Simulated people in the web chat: errors, times, processor, memory, and lost messages."""

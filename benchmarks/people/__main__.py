@@ -4,13 +4,13 @@ lost.
     python -m benchmarks.people                                   # 20 people in a minute
     python -m benchmarks.people --people 1000 --minutes 30
 
-The web chat runs as an operator starts it: a process of its own, people named by a proxy's header, a
-SQLite database in worker processes, a model over HTTP. Each person has a seeded conversation of
-three to five turns, and thinks 20 s before each (median; log-normal, see `person.py`); people arrive
-evenly in the first 85 % of the time. Of a hundred turns 50 run a query and 15 one that waits for an
-approval; 12 are reloaded in mid-turn, 10 stopped, and 8 left by closing the tab. A page loads all
-that a browser loads, and looks for news every 4 s while it is open. With less than ten minutes
-people think faster.
+The web chat runs as an operator starts it: in a process of its own, people named by a proxy's
+header, a SQLite database in worker processes, a model over HTTP. Each person has a seeded
+conversation of three to five turns, and thinks 20 s before each (median; log-normal, see
+`person.py`); people arrive evenly in the first 85 % of the time. Of a hundred turns 50 run a query
+and 15 one that waits for an approval; 12 are reloaded in mid-turn, 10 stopped, and 8 left by
+closing the tab. A page loads all that a browser loads, and looks for news every 4 s while it is
+open. With less than ten minutes people think faster.
 
 The model streams fifty pieces a second, so its share of each time is known and taken off. In the
 end each thread is compared with what its person sent and saw. Times depend on what else runs on

@@ -2,6 +2,7 @@
 
 import asyncio
 import sys
+import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,7 +13,7 @@ import httpx
 
 from benchmarks.people.kept import lost
 from benchmarks.people.machine import Machine, Peaks, Reading, StoreServer
-from benchmarks.people.open_page import OWNER_HEADER, OpenPage, PageError
+from benchmarks.people.open_page import OWNER_HEADER, POLL_S, OpenPage, PageError
 from benchmarks.people.person import Person, PlannedTurn, planned_turns
 from benchmarks.people.programs import Program, running
 from benchmarks.people.shop import make_shop
@@ -50,7 +51,8 @@ class Crowd:
     complaints: list[str] = field(default_factory=list[str])
     """What the web chat printed."""
     used: Reading = field(default_factory=Reading)
-    """From the first arrival to the end of the last turn."""
+    """From the first arrival to the end of the last turn, which is `seconds`."""
+    seconds: float = 1.0
     idle: Reading = field(default_factory=Reading)
     """By pages that are open while nobody asks anything."""
     idle_polls: int = 0
@@ -122,26 +124,44 @@ async def _talked(crowd: Crowd, machine: Machine, address: str) -> None:
     machine.look(0)
     crowd.at_rest = replace(machine.peaks)
     before = machine.read()
-    watch = asyncio.create_task(machine.watch(lambda: sum(p.is_talking for p in crowd.people)))
-    seconds = crowd.minutes * 60
-    step = ARRIVALS * seconds / len(crowd.people)
-    try:
-        async with asyncio.timeout(seconds + GRACE_S):
-            await asyncio.gather(
-                *(
-                    each.talk(step * place, crowd.complain)
-                    for place, each in enumerate(crowd.people)
-                )
-            )
-    except TimeoutError as error:
-        crowd.complain(error)
-    watch.cancel()
-    await asyncio.gather(watch, return_exceptions=True)
+    begun = time.monotonic()
+    watches = [
+        asyncio.create_task(machine.watch(lambda: sum(each.is_talking for each in crowd.people))),
+        asyncio.create_task(_progress(crowd)),
+    ]
+    await _all_talked(crowd)
+    crowd.seconds = time.monotonic() - begun
+    for watch in watches:
+        watch.cancel()
+    await asyncio.gather(*watches, return_exceptions=True)
     crowd.used = machine.read().since(before)
     crowd.peaks = machine.peaks
     await _idled(crowd, machine)
     gate = asyncio.Semaphore(AT_ONCE)
     await asyncio.gather(*(_compared(crowd, person, gate) for person in crowd.people))
+
+
+async def _all_talked(crowd: Crowd) -> None:
+    """Let people arrive one after the other, and wait until the last has left."""
+    seconds = crowd.minutes * 60
+    step = ARRIVALS * seconds / len(crowd.people)
+    talks = [each.talk(step * place, crowd.complain) for place, each in enumerate(crowd.people)]
+    try:
+        async with asyncio.timeout(seconds + GRACE_S):
+            await asyncio.gather(*talks)
+    except TimeoutError as error:
+        crowd.complain(error)
+
+
+async def _progress(crowd: Crowd) -> None:
+    """Say once a minute how far they are."""
+    minute = 0
+    while True:
+        await asyncio.sleep(60)
+        minute += 1
+        turns = sum(len(each.taken) for each in crowd.people)
+        errors = crowd.errors.total()
+        print(f"minute {minute}: {turns:,} turns, {errors} errors", file=sys.stderr, flush=True)
 
 
 async def _warmed_up(crowd: Crowd, address: str) -> None:
@@ -159,6 +179,7 @@ async def _idled(crowd: Crowd, machine: Machine) -> None:
     """Measure pages that are open while nobody asks."""
     pages = [person.page for person in crowd.people[:IDLE_PAGES] if person.taken]
     await asyncio.gather(*(page.open() for page in pages))
+    await asyncio.sleep(1.5 * POLL_S)  # the first look of a page reads more than the others
     before = machine.read()
     polls = sum(page.polls for page in pages)
     await asyncio.sleep(min(IDLE_S, crowd.minutes * 60))

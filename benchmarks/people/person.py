@@ -53,6 +53,8 @@ class TakenTurn:
     """The words of the answer, if the person saw it to its end."""
     is_cut: bool = False
     """Whether the person stopped it for good."""
+    waited: bool = False
+    """Whether it waited for the person to decide on a query."""
     first_s: float | None = None
     """Seconds to the first words less the model's; None if something came between."""
     whole_s: float | None = None
@@ -121,6 +123,7 @@ class Person:
         shown = await self._watched(plan)
         waited = shown.end - asked
         if shown.waits:
+            turn.waited = True
             await asyncio.sleep(plan.think_s)
             asked = time.monotonic() - waited
             shown = await self._decided(shown, approves=plan.approves)

@@ -11,6 +11,7 @@ import re
 import sys
 import threading
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Literal
 
 from tests.support.model_server import ChatRequest, Reply, call, open_model_server, parts_of
@@ -22,12 +23,12 @@ PACE_S = 0.02
 """From a piece to the next: fifty pieces a second. The piece before the first has no text."""
 ANSWER_PIECES = 100
 CALL_PIECES = 20
-WORDS = (
-    "about across after average before between city customer day each early every few from growth"
-    " half higher however later least less low mean month more most much of often one only order"
-    " other over part price quarter rather region same share since smaller some still sum than that"
-    " the these total two under value week where while with year"
-).split()
+WORDS = """
+about across after average before between city customer day each early every few from growth half
+higher however later least less low mean month more most much of often one only order other over
+part price quarter rather region same share since smaller some still sum than that the these total
+two under value week where while with year
+"""
 QUESTIONS: dict[Kind, str] = {
     "talk": "Request {key}: what should I look at first?",
     "query": "Request {key}: how many orders does region 3 have?",
@@ -48,7 +49,7 @@ def question_of(key: str, kind: Kind) -> str:
 
 def answer_to(key: str) -> str:
     """Return the answer to the question with this key: two paragraphs of a hundred words."""
-    words = random.Random(key).choices(WORDS, k=84)
+    words = random.Random(key).choices(WORDS.split(), k=84)
     first = " ".join(words[:50])
     second = " ".join(words[50:])
     return f"This is for {key}: {first}.\n\nAnd then {second}. That was all for {key}."
@@ -77,19 +78,16 @@ def reply_to(messages: Sequence[dict[str, object]], stretch: float) -> Reply:
     found = _KEY.findall(asked)
     key = found[-1] if found else "nobody"
     sql = sql_for(asked)
-    times = {"first_after": FIRST_S * stretch, "pace": PACE_S * stretch}
-    input_tokens = len(json.dumps(messages)) // 4
+    reply = Reply(
+        first_after=FIRST_S * stretch,
+        pace=PACE_S * stretch,
+        input_tokens=len(json.dumps(messages)) // 4,
+    )
     if sql and messages[-1]["role"] != "tool":
         calls = call("run_sql", sql=sql).tool_calls
-        return Reply(tool_calls=calls, pieces=CALL_PIECES, input_tokens=input_tokens, **times)
+        return replace(reply, tool_calls=calls, pieces=CALL_PIECES)
     text = answer_to(key)
-    return Reply(
-        text=text,
-        pieces=ANSWER_PIECES,
-        input_tokens=input_tokens,
-        output_tokens=len(text) // 4,
-        **times,
-    )
+    return replace(reply, text=text, pieces=ANSWER_PIECES, output_tokens=len(text) // 4)
 
 
 def main() -> None:
