@@ -18,6 +18,7 @@ the machine; processor time does so less.
 """
 
 import argparse
+import signal
 import sys
 import tempfile
 from pathlib import Path
@@ -35,6 +36,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=7)
     parser.add_argument("--store", choices=["postgres", "sqlite"], default="postgres")
     options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that all programs end with this one
     try:
         with tempfile.TemporaryDirectory() as folder:
             crowd = run_crowd(

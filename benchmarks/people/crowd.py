@@ -136,7 +136,8 @@ async def _talked(crowd: Crowd, machine: Machine, address: str) -> None:
     await asyncio.gather(*watches, return_exceptions=True)
     crowd.used = machine.read().since(before)
     crowd.peaks = machine.peaks
-    await _idled(crowd, machine)
+    if crowd.minutes * 60 >= IDLE_S:
+        await _idled(crowd, machine)
     gate = asyncio.Semaphore(AT_ONCE)
     await asyncio.gather(*(_compared(crowd, person, gate) for person in crowd.people))
 
@@ -182,7 +183,7 @@ async def _idled(crowd: Crowd, machine: Machine) -> None:
     await asyncio.sleep(1.5 * POLL_S)  # the first look of a page reads more than the others
     before = machine.read()
     polls = sum(page.polls for page in pages)
-    await asyncio.sleep(min(IDLE_S, crowd.minutes * 60))
+    await asyncio.sleep(IDLE_S)
     crowd.idle = machine.read().since(before)
     crowd.idle_polls = sum(page.polls for page in pages) - polls
     await asyncio.gather(*(page.close() for page in pages))

@@ -37,7 +37,7 @@ class PlannedTurn:
     kind: Kind
     act: Act
     after_s: float
-    """From the question to what the person does in mid-turn."""
+    """From the question to what the person does in mid-turn, if the model is not stretched."""
     think_s: float
     """From the end of the turn to the next question, and before an approval."""
     approves: bool
@@ -143,7 +143,7 @@ class Person:
         """Follow a turn, with what the person does in between."""
         if plan.act == "read":
             return await self.page.follow()
-        shown = await self.page.follow(plan.after_s)
+        shown = await self.page.follow(plan.after_s * self.stretch)
         if plan.act in ("reload", "leave"):
             await self.page.close()
             await asyncio.sleep(plan.think_s if plan.act == "leave" else 0.0)
