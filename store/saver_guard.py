@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import (
+    WRITES_IDX_MAP,
     BaseCheckpointSaver,
     ChannelVersions,
     Checkpoint,
@@ -28,6 +29,7 @@ from langgraph.checkpoint.base import (
     get_checkpoint_id,
 )
 from langgraph.checkpoint.serde.base import SerializerProtocol
+from langgraph.checkpoint.serde.types import ERROR
 from langgraph.checkpoint.sqlite import SqliteSaver
 
 from longtable.base.concurrency import a_from, in_thread
@@ -49,6 +51,8 @@ COSTLY = frozenset({"respond", "run_tools", "compact"})
 """Nodes whose work nobody wants done twice: calls of models and tools. Their writes never wait, so
 that they are stored even if the checkpoint that follows cannot be.
 """
+ERROR_SOURCE = "__error_source_node__"
+"""Channel in which LangGraph says which node failed, for its error handlers."""
 SHARES = "__longtable_shares"
 """Key in the config of a run. If it is true, the run may be handed messages that an earlier run was
 handed; see `shared_values`.
@@ -168,9 +172,10 @@ class GuardedSaver(BaseCheckpointSaver[Any]):
         third of a turn's transactions. If the process is killed before that, about a
         millisecond later, the task runs again.
         """
+        stored = _without_parts(writes)
 
         def write(saver: Saver) -> None:
-            saver.put_writes(_without_mark(config), writes, task_id, task_path)
+            saver.put_writes(_without_mark(config), stored, task_id, task_path)
 
         writer = _writer_of(config)
         if writer is not None and _may_wait(config, writes, task_path):
@@ -334,6 +339,17 @@ def _may_wait(config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_pa
     if task_path.rpartition(", ")[2] in COSTLY:
         return False
     return not any(channel.startswith("__") for channel, _ in writes)
+
+
+def _without_parts(writes: Sequence[tuple[str, Any]]) -> Sequence[tuple[str, Any]]:
+    """Return the writes of a task to store. If it failed or was cancelled, these are only the ones
+    that say so: LangGraph takes whatever else is stored for all that the task writes, and does not
+    run it again. A task that is cancelled after its values and before its edge would have no next.
+    """
+    if all(channel != ERROR for channel, _ in writes):
+        return writes
+    said = (*WRITES_IDX_MAP, ERROR_SOURCE)
+    return [(channel, value) for channel, value in writes if channel in said]
 
 
 def _without_mark(config: RunnableConfig) -> RunnableConfig:

@@ -3,6 +3,7 @@ lost.
 
     python -m benchmarks.people                                   # 20 people in a minute
     python -m benchmarks.people --people 1000 --minutes 30
+    python -m benchmarks.people --people 60 --minutes 3 --instances 2
 
 The web chat runs as an operator starts it: in a process of its own, people named by a proxy's
 header, a SQLite database in worker processes, a model over HTTP. Each person has a seeded
@@ -35,6 +36,7 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=1.0)
     parser.add_argument("--seed", type=int, default=7)
     parser.add_argument("--store", choices=["postgres", "sqlite"], default="postgres")
+    parser.add_argument("--instances", type=int, default=1, help="servers on one PostgreSQL")
     options = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that all programs end with this one
     try:
@@ -44,6 +46,7 @@ def main() -> int:
                 people=options.people,
                 minutes=options.minutes,
                 seed=options.seed,
+                instances=options.instances,
                 on_postgres=options.store == "postgres",
             )
     finally:

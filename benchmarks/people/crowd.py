@@ -1,24 +1,20 @@
-"""A crowd of people who talk to one web chat, and what that took."""
+"""A crowd of people who talk to the web chat, and what that took."""
 
 import asyncio
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import httpx
 
+from benchmarks.people.chat_servers import served
 from benchmarks.people.kept import lost
-from benchmarks.people.machine import Machine, Peaks, Reading, StoreServer
-from benchmarks.people.open_page import OWNER_HEADER, POLL_S, OpenPage, PageError
+from benchmarks.people.machine import Machine, Peaks, Reading
+from benchmarks.people.open_page import POLL_S, OpenPage, PageError
 from benchmarks.people.person import Person, PlannedTurn, planned_turns
-from benchmarks.people.programs import Program, running
-from benchmarks.people.shop import make_shop
-from tests.app.runner import PROGRAM, Home
-from tests.support.postgres import postgres_server
 
 ARRIVALS = 0.85
 """The share of the time in which people arrive."""
@@ -30,11 +26,6 @@ IDLE_PAGES = 100
 IDLE_S = 30.0
 AT_ONCE = 8
 """Threads that are compared at once in the end."""
-SETTINGS = f"""
-[web]
-owner_header = "{OWNER_HEADER}"
-proxies = ["127.0.0.1"]
-"""
 
 
 @dataclass
@@ -61,66 +52,45 @@ class Crowd:
     peaks: Peaks = field(default_factory=Peaks)
 
     def complain(self, error: Exception) -> None:
-        """Count an error."""
+        """Count an error, and say it at once."""
         kind = error.kind if isinstance(error, PageError) else type(error).__name__
         self.errors[kind] += 1
         self.examples.setdefault(kind, str(error))
+        print(f"{kind}: {error}", file=sys.stderr, flush=True)
 
 
 def run_crowd(
-    home: Path, *, people: int, minutes: float, seed: int, on_postgres: bool, stretch: float = 1.0
+    home: Path,
+    *,
+    people: int,
+    minutes: float,
+    seed: int,
+    on_postgres: bool,
+    instances: int = 1,
+    stretch: float = 1.0,
 ) -> Crowd:
-    """Start the programs in a folder of their own, let people talk, and return what came out.
-    `stretch` is by how much the model is slower.
+    """Start the programs in a folder of their own, let people talk, and return what came out. Each
+    person stays with one instance. `stretch` is by how much the model is slower.
     """
     crowd = Crowd([], minutes, seed)
-    with served(home, on_postgres=on_postgres, stretch=stretch) as (chat, store):
+    programs = served(home, on_postgres=on_postgres, instances=instances, stretch=stretch)
+    with programs as (chats, store):
         scale = min(1.0, minutes / CALM_MINUTES)
         for number in range(people):
-            page = OpenPage(chat.address, f"person-{number}", crowd.complain)
+            address = chats[number % instances].address
+            page = OpenPage(address, f"person-{number}", crowd.complain)
             crowd.people.append(Person(page, planned_turns(number, seed, scale), stretch))
-        asyncio.run(_talked(crowd, Machine(chat.pid, home, store), chat.address))
-    crowd.complaints += chat.complaints()
+        machine = Machine([chat.pid for chat in chats], home, store)
+        asyncio.run(_talked(crowd, machine, [chat.address for chat in chats]))
+    for chat in chats:
+        crowd.complaints += chat.complaints()
     return crowd
 
 
-@contextmanager
-def served(
-    home: Path, *, on_postgres: bool, stretch: float
-) -> Iterator[tuple[Program, StoreServer | None]]:
-    """Serve the web chat over a shop, with its model and its store."""
-    make_shop(home / "shop.db")
-    settings = home / "longtable.toml"
-    settings.write_text(SETTINGS)
-    own = Home(home)
-    model_command = [sys.executable, "-m", "benchmarks.people.talk_model", str(stretch)]
-    with running(model_command, own.environment(), home / "model.log") as model:
-        store_url = _durable_store() if on_postgres else own.store
-        environment = own.environment(
-            LONGTABLE_STORE=store_url,
-            LONGTABLE_MODEL="openai:gpt-4o-mini",
-            LONGTABLE_BASE_URL=model.address,
-            OPENAI_API_KEY="unused",
-        )
-        command = [str(PROGRAM), "web", "--port", "0", "--config", str(settings)]
-        with running(command, environment, home / "web.log") as chat:
-            store = StoreServer(store_url) if on_postgres else None
-            yield chat, store
-            if store is not None:
-                store.close()
-
-
-def _durable_store() -> str:
-    """Return the URL of a new store on a PostgreSQL that waits for the disk, as in earnest."""
-    server = postgres_server()
-    server.run(server.url("postgres"), "ALTER SYSTEM SET fsync = on")
-    server.run(server.url("postgres"), "SELECT pg_reload_conf()")
-    return server.create()
-
-
-async def _talked(crowd: Crowd, machine: Machine, address: str) -> None:
+async def _talked(crowd: Crowd, machine: Machine, addresses: Sequence[str]) -> None:
     """Let all people talk, and compare their threads in the end."""
-    await _warmed_up(crowd, address)
+    for address in addresses:
+        await _warmed_up(crowd, address)
     machine.look(0)
     crowd.at_rest = replace(machine.peaks)
     before = machine.read()

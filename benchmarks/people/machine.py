@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 
 import psycopg
@@ -85,9 +86,9 @@ class Peaks:
 
 @dataclass
 class Machine:
-    """The web chat by its process, its home, and the store if that is a server."""
+    """The web chat by its processes, their home, and the store if that is a server."""
 
-    server_pid: int
+    server_pids: list[int]
     home: Path
     store: StoreServer | None
     peaks: Peaks = field(default_factory=Peaks)
@@ -100,8 +101,8 @@ class Machine:
             store, log = self.store.size()
         results = [path for path in self.home.rglob("*.results/**/*") if path.is_file()]
         return Reading(
-            server_s=own_seconds(self.server_pid),
-            workers_s=family_seconds(self.server_pid),
+            server_s=sum(map(own_seconds, self.server_pids)),
+            workers_s=sum(map(family_seconds, self.server_pids)),
             postgres_s=family_seconds(self.store.pid) if self.store else 0.0,
             store_bytes=store,
             log_bytes=log,
@@ -117,8 +118,8 @@ class Machine:
     def look(self, people: int) -> None:
         """Compare what is there with the peaks so far."""
         peaks = self.peaks
-        workers = memory_mib(descendants(self.server_pid))
-        peaks.server_mib = max(peaks.server_mib, memory_mib([self.server_pid]))
+        workers = memory_mib(list(chain.from_iterable(map(descendants, self.server_pids))))
+        peaks.server_mib = max(peaks.server_mib, memory_mib(self.server_pids))
         peaks.workers_mib = max(peaks.workers_mib, workers)
         peaks.people = max(peaks.people, people)
         if self.store is not None:
