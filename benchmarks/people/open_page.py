@@ -10,7 +10,7 @@ from html import unescape
 
 import httpx
 
-from tests.app.pages.served_pages import shown_body
+from tests.app.pages.served_pages import PARTIAL, shown_body
 
 OWNER_HEADER = "X-Forwarded-User"
 POLL_S = 4.0
@@ -22,6 +22,7 @@ _TOKEN = re.compile(r'"X-Longtable-Token": "([^"]+)"')
 _SEEN = re.compile(r'<input[^>]* id="seen"[^>]* value="([^"]*)"')
 _STATIC = re.compile(r'(?:href|src)="(/static/[^"]+)"')
 _TEXT = re.compile(r'<div class="md"[^>]*>(.*?)</div>', re.DOTALL)
+_DATA = re.compile(r"^data: ?", re.MULTILINE)
 _TAG = re.compile(r"<[^>]*>")
 _WORDS = ('class="tail"', 'class="md"')
 
@@ -65,6 +66,15 @@ def words_of(html: str) -> str:
     return " ".join(unescape(_TAG.sub(" ", html)).split())
 
 
+def body_of(stream: str) -> str:
+    """Return the body that a page shows after a whole stream. If the turn was over long since, the
+    stream brings it as it is stored, in place of the whole turn.
+    """
+    changes = PARTIAL.findall(_DATA.sub("", stream))
+    stored = [html for target, _, html in changes if target.startswith("turn-")]
+    return stored[-1] if stored else shown_body(stream)
+
+
 class OpenPage:
     """One person's page on one thread. `complain` is told what goes wrong beside a turn."""
 
@@ -93,7 +103,7 @@ class OpenPage:
         self._note_seen(answer.text)
         for path in dict.fromkeys(_STATIC.findall(answer.text)):
             await self._get("static", path)
-        await self._get("panel", f"{self.thread}/panel")
+        await self.load_panel()
         self._polling = asyncio.create_task(self._poll())
         return answer.text
 
@@ -107,7 +117,6 @@ class OpenPage:
     async def ask(self, question: str) -> None:
         """Ask a question. It is acknowledged when this returns."""
         await self.post("ask", question=question, seen=self._seen)
-        await self._get("list", f"/threads?current={self.thread.rpartition('/')[2]}")
 
     async def post(self, action: str, **fields: str) -> None:
         """Do something in the thread."""
@@ -134,12 +143,15 @@ class OpenPage:
             if seconds == REQUEST_S:
                 raise
         end = time.monotonic()
-        body = shown_body("".join(pieces)) if is_over else ""
+        body = body_of("".join(pieces)) if is_over else ""
         return Followed(body, is_over, first, end)
 
-    async def after_turn(self) -> None:
-        """Load what a page loads when a turn is over."""
+    async def load_list(self) -> None:
+        """Load the list of threads, as a page does when a turn begins and ends."""
         await self._get("list", f"/threads?current={self.thread.rpartition('/')[2]}")
+
+    async def load_panel(self) -> None:
+        """Load what the model sees, as a page does when it is opened and when a turn is over."""
         await self._get("panel", f"{self.thread}/panel")
 
     async def newest_turn(self) -> Followed:

@@ -26,7 +26,7 @@ def _talk_lines(crowd: Crowd) -> Iterator[str]:
     yield f"| answers seen to their end | {sum(bool(turn.answer) for turn in taken):,} |"
     yield f"| queries that waited for an approval | {sum(turn.waited for turn in taken):,} |"
     yield f"| {', '.join(acts)} | |"
-    yield f"| looks for news | {sum(person.page.polls for person in crowd.people):,} |"
+    yield f"| looks for news, every {POLL_S:g} s while a page is open | {sum(person.page.polls for person in crowd.people):,} |"
     yield f"| errors | {crowd.errors.total()} |"
     for kind, count in crowd.errors.most_common():
         yield f"| {kind}: {crowd.examples[kind]} | {count} |"
@@ -66,22 +66,30 @@ def _percentiles(what: str, seconds: Sequence[float]) -> str:
 def _machine_lines(crowd: Crowd) -> Iterator[str]:
     turns = max(1, sum(len(person.taken) for person in crowd.people))
     used = crowd.used
+    idle = crowd.idle
     peaks = crowd.peaks
     rest = crowd.at_rest
-    grown = peaks.server_mib - rest.server_mib
     polls = max(1, crowd.idle_polls)
+    grown = (peaks.server_mib - rest.server_mib) / max(1, peaks.people)
     yield "| the machine | |"
     yield "|---|---:|"
-    yield f"| processor a turn: server, ms | {1000 * used.server_s / turns:.0f} |"
-    yield f"| processor a turn: database workers, ms | {1000 * used.workers_s / turns:.0f} |"
-    yield f"| processor a turn: PostgreSQL, ms | {1000 * used.postgres_s / turns:.0f} |"
-    yield f"| processor of a look for news, every {POLL_S:g} s: server, ms | {1000 * crowd.idle.server_s / polls:.1f} |"
-    yield f"| processor of a look for news, every {POLL_S:g} s: PostgreSQL, ms | {1000 * crowd.idle.postgres_s / polls:.1f} |"
-    yield f"| memory of the server: at rest, peak, MiB | {rest.server_mib:.0f}, {peaks.server_mib:.0f} |"
-    yield f"| the same for 100 people at once more, MiB | {100 * grown / max(1, peaks.people):.0f} |"
-    yield f"| memory of the database workers: at rest, peak, MiB | {rest.workers_mib:.0f}, {peaks.workers_mib:.0f} |"
-    yield f"| memory of PostgreSQL: at rest, peak, MiB | {rest.postgres_mib:.0f}, {peaks.postgres_mib:.0f} |"
-    yield f"| connections to PostgreSQL, at most | {peaks.connections} |"
-    yield f"| the store: KiB a turn | {used.store_bytes / turns / KIB:.1f} |"
-    yield f"| PostgreSQL's log: KiB a turn | {used.log_bytes / turns / KIB:.1f} |"
-    yield f"| whole results: KiB a turn | {used.results_bytes / turns / KIB:.1f} |"
+    yield _row("processor a turn: server, ms", 1000 * used.server_s / turns)
+    yield _row("processor a turn: database workers, ms", 1000 * used.workers_s / turns)
+    yield _row("processor a turn: PostgreSQL, ms", 1000 * used.postgres_s / turns)
+    yield _row("processor of a look for news: server, ms", 1000 * idle.server_s / polls)
+    yield _row("processor of a look for news: PostgreSQL, ms", 1000 * idle.postgres_s / polls)
+    yield _row("memory of the server: at rest, peak, MiB", rest.server_mib, peaks.server_mib)
+    yield _row("memory for 100 people at once more, MiB", 100 * grown)
+    yield _row(
+        "memory of database workers: at rest, peak, MiB", rest.workers_mib, peaks.workers_mib
+    )
+    yield _row("memory of PostgreSQL: at rest, peak, MiB", rest.postgres_mib, peaks.postgres_mib)
+    yield _row("connections to PostgreSQL, at most", peaks.connections)
+    yield _row("the store: KiB a turn", used.store_bytes / turns / KIB)
+    yield _row("PostgreSQL's log: KiB a turn", used.log_bytes / turns / KIB)
+    yield _row("whole results: KiB a turn", used.results_bytes / turns / KIB)
+
+
+def _row(what: str, *figures: float) -> str:
+    cells = [f"{figure:.1f}" if figure < 10 else f"{figure:,.0f}" for figure in figures]
+    return f"| {what} | {', '.join(cells)} |"

@@ -90,7 +90,7 @@ def _letters(number: int) -> str:
 
 @dataclass
 class Person:
-    """One person with one thread. `errors` has what no person should meet, by kind."""
+    """One person with one page and one thread."""
 
     page: OpenPage
     turns: list[PlannedTurn]
@@ -120,6 +120,7 @@ class Person:
         await self.page.ask(question)
         turn = TakenTurn(plan, question)
         self.taken.append(turn)
+        await self.page.load_list()
         shown = await self._watched(plan)
         waited = shown.end - asked
         if shown.waits:
@@ -137,7 +138,8 @@ class Person:
             first, whole = model_seconds(plan.key, plan.kind, self.stretch)
             turn.first_s = shown.first - asked - first
             turn.whole_s = shown.end - asked - whole
-        await self.page.after_turn()
+        await self.page.load_list()
+        await self.page.load_panel()
 
     async def _watched(self, plan: PlannedTurn) -> Followed:
         """Follow a turn, with what the person does in between."""

@@ -8,10 +8,11 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
 from benchmarks.people.crowd import run_crowd
 from benchmarks.people.kept import lost
-from benchmarks.people.open_page import words_of
+from benchmarks.people.open_page import body_of, words_of
 from benchmarks.people.people_report import report
 from benchmarks.people.person import PlannedTurn, TakenTurn
 from benchmarks.people.talk_model import answer_to, question_of
+from longtable.app.pages.turn_html import sse_data
 from longtable.store.records.retired import encode_message
 
 SEED = 1838
@@ -37,6 +38,15 @@ def test_people_meet_no_error_and_nothing_is_lost(tmp_path: Path) -> None:
     assert any(turn.is_cut for turn in taken)
     assert crowd.used.server_s > 0
     assert "| messages lost, doubled or altered | 0 |" in report(crowd)
+
+
+def test_a_page_shows_a_turn_that_comes_as_it_is_stored() -> None:
+    card = '<form class="card approval" id="t1-2">\n</form>'
+    changed = f'<hx-partial hx-target="#body-t1" hx-swap="beforeend">{card}</hx-partial>'
+    stored = f'<hx-partial hx-target="#turn-t1" hx-swap="outerHTML">{card}</hx-partial>'
+    for html in (changed, stored):
+        stream = sse_data(html, "t1.1") + sse_data("done", "t1.2", "done")
+        assert body_of(stream) == card
 
 
 def turn_of(key: str, *, is_cut: bool = False) -> TakenTurn:
