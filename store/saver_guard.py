@@ -20,6 +20,7 @@ from typing import Any
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import (
+    WRITES_IDX_MAP,
     BaseCheckpointSaver,
     ChannelVersions,
     Checkpoint,
@@ -29,6 +30,7 @@ from langgraph.checkpoint.base import (
     get_checkpoint_id,
 )
 from langgraph.checkpoint.serde.base import SerializerProtocol
+from langgraph.checkpoint.serde.types import ERROR
 from langgraph.checkpoint.sqlite import SqliteSaver
 
 from longtable.base.concurrency import a_from, in_thread
@@ -64,6 +66,8 @@ QUICK = frozenset({"branch:to:ingest"})
 other nodes, readers see the checkpoint while a model answers, or `settle` names it in the thread's
 index entry, as one that is certainly stored.
 """
+ERROR_SOURCE = "__error_source_node__"
+"""Channel in which LangGraph says which node failed, for its error handlers."""
 FILLED = "recursion_limit"
 """A key that LangGraph puts into each config of a run or an update. A config with this key is
 LangGraph's own copy of the caller's config.
@@ -186,9 +190,10 @@ class GuardedSaver(BaseCheckpointSaver[Any]):
         with `TOGETHER` they may wait for the checkpoint that follows. If the process is killed
         before that, about a millisecond later, the task runs again.
         """
+        stored = _without_parts(writes)
 
         def put_writes(saver: Saver) -> None:
-            saver.put_writes(_without_mark(config), writes, task_id, task_path)
+            saver.put_writes(_without_mark(config), stored, task_id, task_path)
 
         self._write(config, Write(put_writes), waits=_may_wait(config, writes, task_path))
 
@@ -366,6 +371,17 @@ def _checkpoint_may_wait(
 def _stores_together(config: RunnableConfig) -> bool:
     configurable = _configurable(config)
     return bool(configurable.get(TOGETHER)) and not configurable.get("checkpoint_ns")
+
+
+def _without_parts(writes: Sequence[tuple[str, Any]]) -> Sequence[tuple[str, Any]]:
+    """Return the writes of a task to store. If it failed or was cancelled, these are only the ones
+    that say so: LangGraph takes whatever else is stored for all that the task writes, and does not
+    run it again. A task that is cancelled after its values and before its edge would have no next.
+    """
+    if all(channel != ERROR for channel, _ in writes):
+        return writes
+    said = (*WRITES_IDX_MAP, ERROR_SOURCE)
+    return [(channel, value) for channel, value in writes if channel in said]
 
 
 def _without_mark(config: RunnableConfig) -> RunnableConfig:

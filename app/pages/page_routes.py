@@ -33,6 +33,7 @@ from longtable.base.events import Event
 from longtable.graph.conversation import Conversation
 from longtable.graph.transcripts import index_entry
 from longtable.graph.wiring.row_sources import reading_for
+from longtable.nodes.telemetry import log_failure
 from longtable.store.records.thread_index import title_of
 
 MOST_FIELDS = 200
@@ -110,6 +111,8 @@ def newer_turns(request: PageRequest) -> Response:
     if not is_other and (index_state == state_before or not entry):
         return Response(status_code=204)
     try:
+        if not is_other and _is_newest(request, newest_key):
+            return HTMLResponse(seen_html(newest_key, index_state))
         shown, _ = turns_page(request)
     except ThreadNotFoundError:
         return Response(status_code=204)
@@ -127,6 +130,17 @@ def newer_turns(request: PageRequest) -> Response:
         if not newest_key:
             html += partial_html("empty", "delete", "")
     return HTMLResponse(html + seen_html(newest, index_state))
+
+
+def _is_newest(request: PageRequest, key: str) -> bool:
+    """Return whether a thread's newest turn has this key. One turn is read for that, with its
+    results, and not all that a page shows.
+    """
+    live = request.site.live.get(request.thread_id) if request.is_running else None
+    if live is not None:
+        return key_of(live.id) == key
+    newest = request.conversation().turns(start=-1)
+    return bool(newest) and key_of(newest[-1].id or str(newest[-1].number)) == key
 
 
 def _newest_tools(request: PageRequest, turn: ShownTurn) -> str:
@@ -172,6 +186,8 @@ def redirect(address: str) -> Response:
 def error_page(request: PageRequest, error: LongtableError) -> Response:
     """Return an error as a sentence: for a moment if a part of a page asked, else as a page."""
     status = status_of(error)
+    if status >= 500:
+        log_failure("page_failed", error)
     text = error.user_text(request.language)
     if isinstance(error, ThreadNotFoundError):
         text = page_word("not_found", request.language)

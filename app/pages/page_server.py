@@ -34,7 +34,8 @@ def listening_socket(host: str, port: int) -> socket.socket:
     first page. Raises `ConfigError` if the address cannot be used.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listener = socket.socket(family)
+    # With the protocol named: asyncio turns off the delay of small writes (TCP_NODELAY) only then.
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind((host, port))

@@ -729,3 +729,59 @@ def test_a_turn_that_is_asked_has_fewer_transactions_and_the_same_rows(tmp_path:
             rows[name] = (writes, checkpoints, int(claims.split(":")[1]))
     assert rows["asked"][:2] == rows["streamed"][:2]
     assert (rows["asked"][2], rows["streamed"][2]) == (5, 9)
+
+
+# -- a task that is cancelled after its values and before its edge ---------------------------------
+
+
+class Steps(TypedDict):
+    done: Annotated[list[str], operator.add]
+
+
+def steps_graph(saver: GuardedSaver, choose: Callable[[Steps], Any]) -> Any:
+    """Return a graph of two nodes, whose edge from the first to the second is a choice."""
+    builder = StateGraph(Steps)
+    builder.add_node("first", lambda _: {"done": ["first"]})
+    builder.add_node("second", lambda _: {"done": ["second"]})
+    builder.add_edge(START, "first")
+    builder.add_conditional_edges("first", choose, ["second"])
+    return builder.compile(checkpointer=saver)
+
+
+@pytest.mark.parametrize("kind", ["memory", "sqlite"])
+def test_a_node_that_is_cancelled_at_its_edge_runs_again(kind: str, tmp_path: Path) -> None:
+    async def cancelled_at_the_edge(saver: GuardedSaver) -> Any:
+        reached = asyncio.Event()
+        waits = [True]
+
+        async def choose(_: Steps) -> str:
+            if waits:
+                waits.clear()
+                reached.set()
+                await asyncio.sleep(60)
+            return "second"
+
+        graph = steps_graph(saver, choose)
+
+        async def read() -> None:
+            modes = ["updates", "custom"]  # as a turn is read
+            async for _ in graph.astream({"done": []}, CONFIG, stream_mode=modes):
+                pass
+
+        run = asyncio.create_task(read())
+        await asyncio.wait_for(reached.wait(), 20)
+        run.cancel()
+        with suppress(asyncio.CancelledError):
+            await run
+        assert (await graph.aget_state(CONFIG)).next == ("first",)
+        return await graph.ainvoke(None, CONFIG)
+
+    with savers(kind, tmp_path) as saver:
+        assert asyncio.run(cancelled_at_the_edge(saver)) == {"done": ["first", "second"]}
+
+
+def test_of_a_task_that_failed_only_what_says_so_is_stored(tmp_path: Path) -> None:
+    with savers("sqlite", tmp_path) as saver:
+        writes = [("messages", "hi"), ("__resume__", ["yes"]), ("__error__", "ValueError")]
+        saver.put_writes(run_of(saver), writes, "task")
+        assert sorted(writes_in(saver)) == [("__error__", "ValueError"), ("__resume__", ["yes"])]

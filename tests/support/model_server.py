@@ -12,9 +12,11 @@ script is answered with 500 and kept in `unexpected`. The client of openai asks 
 5xx: use `always`, or a model with `max_retries=0` (what `chat_model` gives).
 """
 
+import itertools
 import json
 import socket
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -67,6 +69,10 @@ class Reply:
     """
     hold: threading.Event | None = None
     """Wait for this after the first part; tests cancel here."""
+    first_after: float = 0.0
+    """Seconds from the request to the first part of a stream."""
+    pace: float = 0.0
+    """Seconds from a part to the next. Times count from the request, so that they do not add up."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -255,6 +261,7 @@ class ModelServer:
         self._lock = threading.Lock()
         self._steps: deque[Step] = deque()
         self._always: Step | None = None
+        self._numbers = itertools.count(1)
         self.requests: list[ChatRequest] = []
         self.unexpected: list[ChatRequest] = []
         http.expect_request("/v1/chat/completions", method="POST").respond_with_handler(
@@ -296,7 +303,7 @@ class ModelServer:
             body=json.loads(http.get_data()),
             headers={name.lower(): value for name, value in http.headers.items()},
         )
-        number = len(self.requests) + 1
+        number = next(self._numbers)
         step = self._next(request)
         if isinstance(step, Fault):
             return Response(
@@ -373,7 +380,7 @@ def _completion(reply: Reply, number: int) -> dict[str, Any]:
     return {"object": "chat.completion", "choices": [choice], "usage": _usage(reply)}
 
 
-def _split(text: str, pieces: int) -> list[str]:
+def parts_of(text: str, pieces: int) -> list[str]:
     """Cut a text into at most `pieces` parts of nearly equal length."""
     if not text:
         return []
@@ -385,9 +392,9 @@ def _deltas(reply: Reply, number: int) -> list[dict[str, Any]]:
     deltas: list[dict[str, Any]] = [{"role": "assistant", "content": ""}]
     deltas += [
         {"content": None, "reasoning_content": part}
-        for part in _split(reply.reasoning, reply.pieces)
+        for part in parts_of(reply.reasoning, reply.pieces)
     ]
-    deltas += [{"content": part} for part in _split(reply.text, reply.pieces)]
+    deltas += [{"content": part} for part in parts_of(reply.text, reply.pieces)]
     for i, tool_call in enumerate(reply.tool_calls):
         head = {"name": tool_call.name, "arguments": ""}
         deltas.append(
@@ -404,7 +411,7 @@ def _deltas(reply: Reply, number: int) -> list[dict[str, Any]]:
         )
         deltas += [
             {"tool_calls": [{"index": i, "function": {"arguments": part}}]}
-            for part in _split(tool_call.arguments, reply.pieces)
+            for part in parts_of(tool_call.arguments, reply.pieces)
         ]
     return deltas
 
@@ -416,11 +423,14 @@ def _event(data: Mapping[str, Any]) -> bytes:
 def _stream(
     head: Mapping[str, Any], reply: Reply, number: int, *, with_usage: bool, http: HttpRequest
 ) -> Iterator[bytes]:
+    begun = time.monotonic()
     head = {**head, "object": "chat.completion.chunk"}
     deltas: Sequence[dict[str, Any]] = _deltas(reply, number)
     if reply.breaks:
         deltas = deltas[: max(2, len(deltas) // 2 + 1)]
     for i, delta in enumerate(deltas):
+        due = begun + reply.first_after + reply.pace * i
+        time.sleep(max(0.0, due - time.monotonic()))
         yield _event({**head, "choices": [{"index": 0, "delta": delta, "finish_reason": None}]})
         if i == 1 and reply.hold is not None:
             reply.hold.wait(HOLD_SECONDS)

@@ -36,7 +36,8 @@ def home(tmp_path: Path) -> Home:
 
 @pytest.fixture
 def server(home: Home, model: ModelServer) -> Iterator[Server]:
-    with serving(home, **of_model(model), LONGTABLE_APPROVE_SQL="never") as running:
+    log = {"LONGTABLE_LOG": "text", "LONGTABLE_LOG_LEVEL": "ERROR"}
+    with serving(home, **of_model(model), **log, LONGTABLE_APPROVE_SQL="never") as running:
         yield running
 
 
@@ -109,6 +110,9 @@ def test_a_disk_that_is_full_in_mid_turn_loses_neither_question_nor_thread(
     assert browser.post(f"{thread}/retry").status_code == 200
     browser.follow(thread)
     assert "Now there is room." in browser.open(thread).text
+    server.process.terminate()
+    assert server.process.stdout is not None
+    assert server.process.stdout.read().count("run failed: page_failed") == len(("ask", "rate"))
 
 
 def test_a_thread_whose_uploaded_file_went_away_is_still_read(

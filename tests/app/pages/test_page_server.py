@@ -1,5 +1,6 @@
 """`longtable web` as a command: addresses, ports, and files of others."""
 
+import asyncio
 import hashlib
 import signal
 import socket
@@ -37,6 +38,26 @@ def test_a_socket_takes_callers_before_anything_is_loaded() -> None:
         host, port = listener.getsockname()
         assert address_of_socket(listener) == f"http://127.0.0.1:{port}/"
         socket.create_connection((host, port), timeout=5).close()
+
+
+def test_small_answers_do_not_wait_for_the_network_to_confirm_earlier_ones() -> None:
+    async def delays_are_off() -> bool:
+        """Return whether the server's end of a connection sends each write at once."""
+        found: asyncio.Queue[int] = asyncio.Queue()
+
+        async def connected(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            connection = writer.get_extra_info("socket")
+            found.put_nowait(connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+            writer.close()
+            await writer.wait_closed()
+
+        with listening_socket("127.0.0.1", 0) as listener:
+            address = listener.getsockname()
+            async with await asyncio.start_server(connected, sock=listener):
+                with socket.create_connection(address, timeout=5):
+                    return bool(await asyncio.wait_for(found.get(), 5))
+
+    assert asyncio.run(delays_are_off())
 
 
 @pytest.mark.parametrize(
