@@ -17,7 +17,7 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from importlib import import_module
 from io import RawIOBase
@@ -38,7 +38,14 @@ from longtable.tools.engines.dialects import dialect_of
 from longtable.tools.sql.verdict import Plan
 from longtable.tools.workers import worker_requests
 from longtable.tools.workers.runner import Runner, Stop
-from longtable.tools.workers.wire import Rows, decode, encode, read_frame, write_frame
+from longtable.tools.workers.wire import (
+    Rows,
+    decode,
+    encode,
+    encode_answer,
+    read_frame,
+    write_frame,
+)
 from longtable.tools.workers.worker_requests import (
     INTERRUPT,
     Answer,
@@ -318,7 +325,8 @@ def _work(
             except LongtableError as error:
                 answer = error
             current.clear()
-            write_frame(answers, _encoded(answer))
+            for part in encoded_or_failed(answer):
+                write_frame(answers, part)
             del answer
             gc.enable()
             gc.collect()
@@ -346,11 +354,14 @@ def _open(arguments: dict[str, Any] | None) -> Database | None:
     return database
 
 
-def _encoded(answer: object) -> bytes:
+def encoded_or_failed(answer: object) -> Iterator[bytes]:
+    """Yield an answer in parts. If a value cannot be sent, the last part is the error that says
+    so.
+    """
     try:
-        return encode(answer)
+        yield from encode_answer(answer)
     except TypeError as error:
-        return encode(
+        yield encode(
             QueryFailedError(f"the result cannot be passed on: {error}", hint="cast it to text")
         )
 

@@ -6,7 +6,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from io import RawIOBase
@@ -16,7 +16,7 @@ from typing import IO, Any, cast
 
 from longtable.base.errors import LongtableError
 from longtable.tools.workers.runner import Cancel
-from longtable.tools.workers.wire import decode, encode, read_frame, write_frame
+from longtable.tools.workers.wire import decode, decode_answer, encode, read_frame, write_frame
 from longtable.tools.workers.worker_requests import INTERRUPT, Request
 
 START_SECONDS = 60.0
@@ -120,7 +120,14 @@ class WorkerHandle:
         """Wait for the answer and return it. Raises `EOFError` or `OSError` if the process has
         ended.
         """
-        return decode(read_frame(self._answers, most=most))
+        return decode_answer(self._frames(most=most))
+
+    def _frames(self, *, most: int) -> Iterator[bytearray]:
+        """Yield frames, of `most` bytes together."""
+        while True:
+            frame = read_frame(self._answers, most=most)
+            most -= len(frame)
+            yield frame
 
     def enforce(self, now: float) -> None:
         """Interrupt a job that is late or cancelled. If it still runs `KILL_AFTER_SECONDS` later,

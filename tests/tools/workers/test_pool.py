@@ -349,6 +349,27 @@ def test_a_worker_that_is_lost_is_the_error_of_its_query_alone(
 
 
 @linux
+def test_a_worker_that_is_killed_while_it_sends_rows_gives_none_of_them(path: Path) -> None:
+    limits = QueryLimits(rows=400_000, bytes=100_000_000, seconds=60)
+    sql = "SELECT a.n, b.n FROM numbers a, numbers b LIMIT 300000"
+    lost = 0
+    with Database.open(url(path), isolation="process", limits=limits) as database:
+        began = time.monotonic()
+        assert database.run(sql).row_count == 300_000
+        whole = time.monotonic() - began
+        for share in (0.5, 0.6, 0.7, 0.8, 0.9, 0.95):
+            asking = Asking(database, sql)
+            stuck = busy(database)
+            time.sleep(max(0.0, whole * share - 0.1))
+            os.kill(stuck, signal.SIGKILL)
+            error = asking.end()
+            assert error is None or type(error) is WorkerLostError
+            lost += error is not None
+        assert lost
+        assert len(database.run(sql).rows) == 300_000
+
+
+@linux
 def test_a_worker_without_memory_for_a_thread_is_replaced(database: Database) -> None:
     import resource
 
