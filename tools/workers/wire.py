@@ -170,8 +170,6 @@ def decode_answer(parts: Iterable[bytes | bytearray]) -> Any:
         value = decode(part)
         if isinstance(value, Block):
             rows += value.rows
-        elif not rows:
-            return value
         elif isinstance(value, QueryResult):
             return replace(value, rows=rows + value.rows)
         else:

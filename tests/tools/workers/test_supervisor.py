@@ -41,6 +41,8 @@ from tests.tools.workers.test_pool import (
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 MOST_IDLE = 2
+SLOW = "SELECT count(a.n + b.n) FROM numbers a, numbers b, (SELECT n FROM numbers LIMIT 4) c"
+"""A query that takes SQLite longer than a worker takes to start."""
 NUMBERS = {
     "sqlite": (
         "CREATE TABLE numbers AS WITH RECURSIVE t(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM t"
@@ -116,16 +118,20 @@ def test_a_running_job_is_not_one_too_many(databases: list[Database]) -> None:
     assert {type(one.end()).__name__ for one in slow} == {"QueryTimeoutError"}
 
 
-def test_threads_that_ask_again_and_again_keep_their_workers(databases: list[Database]) -> None:
+def test_threads_that_ask_at_the_same_time_again_and_again_keep_their_workers(
+    databases: list[Database],
+) -> None:
     used = set[int]()
+    together = threading.Barrier(5)
 
     def ask() -> None:
-        for _ in range(30):
-            assert number_of(databases[0]) == 0
+        for _ in range(3):
+            together.wait(20)
+            assert databases[0].run(SLOW).row_count == 1
             used.update(pids(databases[0]))
-            time.sleep(0.02)
+            time.sleep(0.2)
 
-    threads = [threading.Thread(target=ask) for _ in range(6)]
+    threads = [threading.Thread(target=ask) for _ in range(5)]
     for thread in threads:
         thread.start()
     for thread in threads:

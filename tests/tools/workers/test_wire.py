@@ -373,6 +373,6 @@ def test_a_worker_that_sends_ever_more_blocks_is_stopped_at_the_bound() -> None:
     with os.fdopen(writing, "wb", buffering=0) as stream:
         for _ in range(1_000):
             write_frame(cast("RawIOBase", stream), block)
-        handle._answers = cast("RawIOBase", os.fdopen(reading, "rb", buffering=0))
-        with handle._answers, pytest.raises(EOFError, match="are allowed"):
-            handle.answer(most=10 * len(block))
+    handle._answers = cast("RawIOBase", os.fdopen(reading, "rb", buffering=0))
+    with handle._answers, pytest.raises(EOFError, match="are allowed"):
+        handle.answer(most=10 * len(block))
