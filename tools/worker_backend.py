@@ -111,6 +111,7 @@ class WorkerBackend:
                 "policy": policy,
                 "busy_seconds": busy_seconds,
             },
+            dialect=location.dialect,
             memory_bytes=limits.memory_bytes,
             answer_bytes=limits.bytes,
             wait_seconds=busy_seconds,

@@ -39,6 +39,7 @@ from longtable.base.errors import (
 )
 from longtable.tools.catalog import Catalog, Column, Table
 from longtable.tools.database import Isolation, QueryLimits, QueryResult
+from longtable.tools.engines.dialects import RESULTS
 from longtable.tools.results.parquet import column_names, path_literal, read_parquet, write_parquet
 from longtable.tools.row_access import current_keys
 from longtable.tools.workers.pool import Workers
@@ -396,7 +397,11 @@ class ResultStore:
             )
         with self._lock:
             if self._workers is None:
-                self._workers = Workers(memory_bytes=limits.memory_bytes, answer_bytes=limits.bytes)
+                self._workers = Workers(
+                    dialect=RESULTS.name,
+                    memory_bytes=limits.memory_bytes,
+                    answer_bytes=limits.bytes,
+                )
                 weakref.finalize(self, self._workers.close)
         request = OVER_HANDLES.request(
             {"sql": sql, "catalog": catalog, "files": files, "limits": limits}

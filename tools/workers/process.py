@@ -1,7 +1,8 @@
 """The process in which a model's texts are parsed, planned and run: `python -P -m
 longtable.tools.workers.process`.
 
-The process holds a `Database` and does one job at a time for `workers.pool`. To add a job, describe
+It loads what it needs, and waits as a spare until a `workers.pool` takes it. Then it opens the
+pool's `Database`, if it has one, and does one job at a time for this pool. To add a job, describe
 it in `worker_requests`, write a function here, and register the function. It takes the database
 (None if none was opened), a `Cancel`, and the arguments. The classes of the arguments and of the
 answer must be in `wire._CLASSES`.
@@ -16,7 +17,7 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from importlib import import_module
 from io import RawIOBase
@@ -33,10 +34,18 @@ from longtable.tools.catalog import Catalog
 from longtable.tools.cells import without_labels
 from longtable.tools.database import Cancel, Database, QueryResult
 from longtable.tools.engines.base import Fetched, LoadNote, QueryLimits
+from longtable.tools.engines.dialects import dialect_of
 from longtable.tools.sql.verdict import Plan
 from longtable.tools.workers import worker_requests
 from longtable.tools.workers.runner import Runner, Stop
-from longtable.tools.workers.wire import Rows, decode, encode, read_frame, write_frame
+from longtable.tools.workers.wire import (
+    Rows,
+    decode,
+    encode,
+    encode_answer,
+    read_frame,
+    write_frame,
+)
 from longtable.tools.workers.worker_requests import (
     INTERRUPT,
     Answer,
@@ -261,8 +270,14 @@ def main() -> NoReturn:
     incoming: RawIOBase = os.fdopen(os.dup(0), "rb", buffering=0)
     answers: RawIOBase = os.fdopen(os.dup(1), "wb", buffering=0)
     os.dup2(2, 1)  # a library that prints spoils no answer
-    opening = decode(read_frame(incoming, most=MOST_REQUEST_BYTES))
-    _end_with(opening["caller"])
+    beginning = decode(read_frame(incoming, most=MOST_REQUEST_BYTES))
+    _end_with(beginning["caller"])
+    _load(beginning["dialect"])
+    write_frame(answers, encode(None))
+    try:
+        opening = decode(read_frame(incoming, most=MOST_REQUEST_BYTES))
+    except EOFError:
+        os._exit(0)  # nobody took this spare
     _limit_memory(opening["memory_bytes"])
     work: queue.SimpleQueue[tuple[int, Cancel, str, dict[str, Any]]] = queue.SimpleQueue()
     current: Current = []
@@ -310,7 +325,8 @@ def _work(
             except LongtableError as error:
                 answer = error
             current.clear()
-            write_frame(answers, _encoded(answer))
+            for part in encoded_or_failed(answer):
+                write_frame(answers, part)
             del answer
             gc.enable()
             gc.collect()
@@ -320,10 +336,16 @@ def _work(
         os._exit(1)
 
 
+def _load(dialect: str) -> None:
+    """Load what a worker needs before it is taken: the parser, and the engine of a dialect."""
+    import_module("longtable.tools.sql.text_jobs")
+    if dialect:
+        import_module(dialect_of(dialect).engine.partition(":")[0])
+
+
 def _open(arguments: dict[str, Any] | None) -> Database | None:
-    """Open the database, and load everything that a first query needs."""
+    """Open the database, and read what a first query needs."""
     if arguments is None:
-        import_module("longtable.tools.sql.wall")
         return None
     database = Database.open(**arguments, isolation="none")
     with suppress(LongtableError):
@@ -332,11 +354,14 @@ def _open(arguments: dict[str, Any] | None) -> Database | None:
     return database
 
 
-def _encoded(answer: object) -> bytes:
+def encoded_or_failed(answer: object) -> Iterator[bytes]:
+    """Yield an answer in parts. If a value cannot be sent, the last part is the error that says
+    so.
+    """
     try:
-        return encode(answer)
+        yield from encode_answer(answer)
     except TypeError as error:
-        return encode(
+        yield encode(
             QueryFailedError(f"the result cannot be passed on: {error}", hint="cast it to text")
         )
 

@@ -5,12 +5,12 @@ Values keep their Python types. Only plain values, the classes listed here, and 
 database side can be sent.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, fields, replace
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from io import RawIOBase
-from typing import Any
+from typing import Any, cast
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
@@ -32,12 +32,25 @@ from longtable.tools.sql.verdict import (
     Verdict,
 )
 
+BLOCK_ROWS = 2_000
+"""How many rows of a result are sent in one frame. The caller decodes a block while the worker
+encodes the next one. Smaller blocks cost more calls, and larger ones do not fit into the caches of
+a processor.
+"""
+
 
 @dataclass(frozen=True)
 class Rows:
     """The rows of a result. They are encoded column by column, which takes a third of the time of
     encoding each cell.
     """
+
+    rows: Sequence[Row]
+
+
+@dataclass(frozen=True)
+class Block:
+    """Rows of a result of which more will follow."""
 
     rows: Sequence[Row]
 
@@ -80,7 +93,7 @@ def _delta_text(value: timedelta) -> str:
     return f"{value.days} {value.seconds} {value.microseconds}"
 
 
-_TEXTS: tuple[tuple[type, Callable[[Any], str], Callable[[str], object]], ...] = (
+_TEXTS: tuple[tuple[Any, Callable[[Any], str], Callable[[str], object]], ...] = (
     (int, str, int),  # of more than 64 bits
     (Decimal, str, Decimal),
     (date, date.isoformat, date.fromisoformat),
@@ -93,7 +106,7 @@ _TEXTS: tuple[tuple[type, Callable[[Any], str], Callable[[str], object]], ...] =
 type in this list is its code in a message.
 """
 _CODES = {kind: code for code, (kind, *_) in enumerate(_TEXTS)}
-_TUPLE, _SET, _OBJECT, _ERROR, _ROWS, _PAIRS = range(len(_TEXTS), len(_TEXTS) + 6)
+_TUPLE, _SET, _OBJECT, _ERROR, _ROWS, _PAIRS, _BLOCK = range(len(_TEXTS), len(_TEXTS) + 7)
 
 _CLASSES: dict[str, Any] = {
     kind.__name__: kind
@@ -133,6 +146,37 @@ def decode(data: bytes | bytearray) -> Any:
     return ormsgpack.unpackb(data, ext_hook=_read_extension)
 
 
+def encode_answer(answer: object) -> Iterator[bytes]:
+    """Yield an answer in parts. The parts before the last one hold a block of rows each. Raises
+    `TypeError` as `encode` does.
+    """
+    if isinstance(answer, QueryResult | Rows):
+        rows = answer.rows
+        first = 0
+        while len(rows) - first > BLOCK_ROWS:
+            yield encode(Block(rows[first : first + BLOCK_ROWS]))
+            first += BLOCK_ROWS
+        if first:
+            answer = replace(answer, rows=list(rows[first:]))
+    yield encode(answer)
+
+
+def decode_answer(parts: Iterable[bytes | bytearray]) -> Any:
+    """Return the answer that `encode_answer` wrote, and read no part after it. Raises `ValueError`
+    for other bytes.
+    """
+    rows: list[Row] = []
+    for part in parts:
+        value = decode(part)
+        if isinstance(value, Block):
+            rows += value.rows
+        elif isinstance(value, QueryResult):
+            return replace(value, rows=rows + value.rows)
+        else:
+            return rows + value if isinstance(value, list) else value
+    raise ValueError("the last part of an answer is missing")
+
+
 def _paired(value: object) -> object:
     if isinstance(value, list):
         return [_paired(item) for item in value]
@@ -149,10 +193,9 @@ def _extension(value: Any) -> ormsgpack.Ext:
         return ormsgpack.Ext(_TUPLE, encode(list(value)))
     if kind is frozenset:
         return ormsgpack.Ext(_SET, encode(list(value)))
-    if kind is Rows:
-        return ormsgpack.Ext(
-            _ROWS, encode([_written_column(cells) for cells in zip(*value.rows, strict=True)])
-        )
+    if kind is Rows or kind is Block:
+        columns = [_written_column(cells) for cells in zip(*value.rows, strict=True)]
+        return ormsgpack.Ext(_ROWS if kind is Rows else _BLOCK, encode(columns))
     if kind is _Pairs:
         return ormsgpack.Ext(_PAIRS, encode(value.items))
     if kind.__name__ in _CLASSES:
@@ -178,6 +221,8 @@ def _read_extension(code: int, data: bytes) -> object:
         return frozenset(value)
     if code == _ROWS:
         return list(zip(*map(_read_column, value), strict=True))
+    if code == _BLOCK:
+        return Block(list(zip(*map(_read_column, value), strict=True)))
     if code == _PAIRS:
         return dict(value)
     name, *rest = value
@@ -189,30 +234,44 @@ def _read_extension(code: int, data: bytes) -> object:
     return error
 
 
-def _written_column(cells: Sequence[Any]) -> list[object]:
-    """Return a column as a list of a code and the cells. If all cells have the same type and this
-    type is sent as text, the code is the type's. Otherwise the code is None.
+def _written_column(cells: Sequence[Any]) -> object:
+    """Return a column as bytes if each of its values is one that msgpack has. Otherwise return a
+    list of a code, whether cells are None, and the cells. If all other cells have the same type and
+    this type is sent as text, the code is the type's. Otherwise the code is None.
     """
-    kinds = set(map(type, cells)) - {type(None)}
+    try:
+        return ormsgpack.packb(list(cells), option=_OPTIONS)  # most columns: no look at each cell
+    except TypeError:
+        kinds = set(map(type, cells))
+    holds_none = type(None) in kinds
+    kinds.discard(type(None))
     code = _CODES.get(next(iter(kinds))) if len(kinds) == 1 else None
     if not code:  # 0 is int: most of its values need no text
-        return [None, list(cells)]
+        return [None, holds_none, list(cells)]
     if code == _CODES[date] or (
         code == _CODES[datetime] and not any(cell is not None and cell.tzinfo for cell in cells)
     ):
-        return [code, ormsgpack.packb(list(cells))]  # it writes dates in a quarter of the time
-    write = _TEXTS[code][1]
-    return [code, [None if cell is None else write(cell) for cell in cells]]
+        # It writes dates in a quarter of the time.
+        return [code, holds_none, ormsgpack.packb(list(cells))]
+    return [code, holds_none, _each(_TEXTS[code][1], cells, holds_none)]
 
 
-def _read_column(column: list[Any]) -> list[object]:
-    code, cells = column
+def _read_column(column: bytes | list[Any]) -> list[object]:
+    if isinstance(column, bytes):
+        return cast("list[object]", ormsgpack.unpackb(column))
+    code, holds_none, cells = column
     if code is None:
-        return list(cells)
-    if isinstance(cells, bytes):
-        cells = ormsgpack.unpackb(cells)
-    read = _TEXTS[code][2]
-    return [None if cell is None else read(cell) for cell in cells]
+        return cast("list[object]", cells)
+    kind, _, read = _TEXTS[code]
+    if isinstance(cells, bytes):  # dates, or times of no zone
+        return _each(kind.fromisoformat, ormsgpack.unpackb(cells), holds_none)
+    return _each(read, cells, holds_none)
+
+
+def _each(change: Callable[[Any], object], cells: Sequence[Any], holds_none: bool) -> list[object]:
+    if holds_none:
+        return [None if cell is None else change(cell) for cell in cells]
+    return list(map(change, cells))
 
 
 _SIZE_BYTES = 8

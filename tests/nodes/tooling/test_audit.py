@@ -36,6 +36,7 @@ from longtable.tools.engines.base import QueryLimits
 from longtable.tools.results.result_store import ResultStore
 from longtable.tools.sql.verdict import CostThresholds
 from longtable.tools.worker_backend import WorkerBackend
+from longtable.tools.workers.supervisor import SUPERVISOR
 from tests.support.models import ScriptedModel, call, script
 from tests.support.postgres import postgres_server
 
@@ -140,7 +141,7 @@ def test_a_text_that_cost_a_worker_is_not_parsed_again(shop: Path, stopped: sign
         f"sqlite:///{shop}", limits=QueryLimits(seconds=1), isolation="process"
     )
     assert isinstance(database.backend, WorkerBackend)
-    workers = database.backend.workers
+    client = database.backend.workers.client
     sql = SLOW.replace("SELECT 1 UNION", "SELECT id FROM teas UNION")
     graph = build_graph(model=script(call("run_sql", sql=sql), "There."), database=database)
     conversation = Conversation(
@@ -151,7 +152,11 @@ def test_a_text_that_cost_a_worker_is_not_parsed_again(shop: Path, stopped: sign
         if event["type"] == "query_started":
             until = time.monotonic() + 5
             while (
-                not (busy := [each for each in workers._workers if each.busy and each.greeted])
+                not (
+                    busy := [
+                        one for one in SUPERVISOR.workers_of(client) if one.busy and one.greeted
+                    ]
+                )
                 and time.monotonic() < until
             ):
                 time.sleep(0.01)

@@ -38,9 +38,11 @@ from longtable.tools.database import Cancel, Database, QueryLimits, TablePolicy
 from longtable.tools.files.loaded_database import LOADED
 from longtable.tools.sql.verdict import Verdict
 from longtable.tools.worker_backend import WorkerBackend
-from longtable.tools.workers import pool as worker_pool
-from longtable.tools.workers.pool import KILL_AFTER_SECONDS, Workers
+from longtable.tools.workers import worker_handle
+from longtable.tools.workers.pool import Workers
+from longtable.tools.workers.supervisor import SUPERVISOR
 from longtable.tools.workers.wire import Rows, decode, encode
+from longtable.tools.workers.worker_handle import KILL_AFTER_SECONDS, WorkerHandle
 from longtable.tools.workers.worker_requests import CHECK, TEXT, TextArguments
 from tests.tools.databases import make_file, url
 from tests.tools.test_database import HEAVY
@@ -65,8 +67,33 @@ def workers_of(database: Database) -> Workers:
     return database.backend.workers
 
 
+def handles(database: Database) -> list[WorkerHandle]:
+    """Return the workers that have opened this database, or are about to."""
+    return SUPERVISOR.workers_of(workers_of(database).client)
+
+
 def pids(database: Database) -> set[int]:
-    return {worker.process.pid for worker in workers_of(database)._workers}
+    return {worker.process.pid for worker in handles(database)}
+
+
+def spares() -> list[WorkerHandle]:
+    return [worker for worker in SUPERVISOR.workers if worker.owner is None]
+
+
+def wait_for_spare() -> int:
+    """Wait until a spare is ready, and return its process."""
+    wait_for(lambda: [worker for worker in spares() if worker.ready])
+    return spares()[0].process.pid
+
+
+def end_spares() -> None:
+    """End the spares that earlier tests left, so that the next database starts a process."""
+    gc.collect()
+    with SUPERVISOR._changed:
+        left = spares()
+        SUPERVISOR.workers = [worker for worker in SUPERVISOR.workers if worker not in left]
+    for worker in left:
+        worker.end()
 
 
 def wait_for(condition: Callable[[], object]) -> None:
@@ -82,9 +109,7 @@ def busy(database: Database) -> int:
 
     def one() -> bool:
         at_work[:] = [
-            worker.process.pid
-            for worker in workers_of(database)._workers
-            if worker.busy and worker.greeted
+            worker.process.pid for worker in handles(database) if worker.busy and worker.greeted
         ]
         return bool(at_work)
 
@@ -144,10 +169,11 @@ class Asking:
 
 def test_open_waits_for_no_worker_and_close_leaves_none(path: Path) -> None:
     database = Database.open(url(path), isolation="process")
-    assert not any(worker.greeted for worker in workers_of(database)._workers)
+    assert not handles(database)
     assert database.run("SELECT count(*) FROM people").rows == [(4,)]
-    wait_for(lambda: len(pids(database)) == 2)  # one and a spare
+    wait_for_spare()
     before = pids(database)
+    assert len(before) == 1
     database.close()
     assert not any(map(alive, before))
     with pytest.raises(DatabaseUnavailableError, match="closed"):
@@ -157,12 +183,12 @@ def test_open_waits_for_no_worker_and_close_leaves_none(path: Path) -> None:
 RUN_FOR_EVER = """
 import sys, threading, time
 from longtable.tools.database import Database
+from longtable.tools.workers.supervisor import SUPERVISOR
 database = Database.open(sys.argv[1], isolation="process")
 threading.Thread(target=database.run, args=(sys.argv[2],), daemon=True).start()
-pool = database.backend.workers
-while len(pool._workers) < 2 or not any(worker.busy and worker.greeted for worker in pool._workers):
+while len(SUPERVISOR.workers) < 2 or not any(one.busy and one.greeted for one in SUPERVISOR.workers):
     time.sleep(0.01)
-print(*[worker.process.pid for worker in pool._workers], flush=True)
+print(*[worker.process.pid for worker in SUPERVISOR.workers], flush=True)
 time.sleep(60)
 """
 
@@ -184,19 +210,20 @@ def test_a_caller_that_is_killed_takes_its_workers_along(path: Path) -> None:
 FORK = """
 import os, sys
 from longtable.tools.database import Database
+from longtable.tools.workers.supervisor import SUPERVISOR
 database = Database.open(sys.argv[1], isolation="process")
 sql = "SELECT count(*) FROM people"
 assert database.run(sql).rows == [(4,)]
-mine = {worker.process.pid for worker in database.backend.workers._workers}
+mine = {worker.process.pid for worker in SUPERVISOR.workers}
 child = os.fork()
 if not child:
     assert database.run(sql).rows == [(4,)]
-    theirs = {worker.process.pid for worker in database.backend.workers._workers}
+    theirs = {worker.process.pid for worker in SUPERVISOR.workers}
     database.close()
     os._exit(1 if mine & theirs or not theirs else 0)
 assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 assert database.run(sql).rows == [(4,)]
-assert mine <= {worker.process.pid for worker in database.backend.workers._workers}
+assert mine <= {worker.process.pid for worker in SUPERVISOR.workers}
 database.close()
 """
 
@@ -239,9 +266,9 @@ def test_workers_sleep_when_idle_and_wake_up_with_the_next_call(path: Path) -> N
         Workers(database={"url": url(path)}, memory_bytes=10**9, idle_seconds=0.3)
     ) as workers:
         workers.call(TEXT.request(arguments), seconds=SECONDS)
-        before = [worker.process for worker in workers._workers]
+        [before] = SUPERVISOR.workers_of(workers.client)
         wait_for(
-            lambda: not workers._workers and all(process.poll() is not None for process in before)
+            lambda: not SUPERVISOR.workers_of(workers.client) and before.process.poll() is not None
         )
         verdict = workers.call(TEXT.request(arguments), seconds=SECONDS)
         assert isinstance(verdict, Verdict)
@@ -277,7 +304,6 @@ def test_a_database_that_is_dropped_ends_its_workers(path: Path) -> None:
 def test_a_late_query_is_interrupted_and_its_worker_stays(dialect: str, tmp_path: Path) -> None:
     with Database.open(url(make_file(tmp_path, dialect)), isolation="process") as database:
         database.catalog()
-        wait_for(lambda: len(pids(database)) == 2)
         before = pids(database)
         with pytest.raises(QueryTimeoutError, match=r"0\.3 s"):
             database.run(HEAVY[dialect], seconds=0.3)
@@ -289,11 +315,9 @@ def test_a_worker_that_does_not_react_is_killed_and_a_spare_takes_its_place(
     database: Database,
 ) -> None:
     database.catalog()
-    wait_for(lambda: len(pids(database)) == 2)
-    time.sleep(0.5)  # the spare is up
     for stop, error in (("late", QueryTimeoutError), ("cancelled", QueryCancelledError)):
-        wait_for(lambda: len(pids(database)) >= 2)
-        before, cancel = pids(database), Cancel()
+        spare = wait_for_spare()
+        cancel = Cancel()
         asking = Asking(
             database, HEAVY["sqlite"], seconds=0.5 if stop == "late" else None, cancel=cancel
         )
@@ -306,10 +330,7 @@ def test_a_worker_that_does_not_react_is_killed_and_a_spare_takes_its_place(
         assert KILL_AFTER_SECONDS <= time.monotonic() - began < 3
         assert not alive(stuck)
         assert database.run("SELECT count(*) FROM people").rows == [(4,)]
-        assert any(
-            worker.used > began and worker.process.pid in before
-            for worker in workers_of(database)._workers
-        )
+        assert pids(database) == {spare}
 
 
 @linux
@@ -317,7 +338,6 @@ def test_a_worker_that_is_lost_is_the_error_of_its_query_alone(
     database: Database, caplog: pytest.LogCaptureFixture
 ) -> None:
     database.catalog()
-    wait_for(lambda: len(pids(database)) == 2)
     one = Asking(database, HEAVY["sqlite"])
     lost = busy(database)
     other = Asking(database, "SELECT count(*) FROM numbers a, numbers b")
@@ -329,37 +349,45 @@ def test_a_worker_that_is_lost_is_the_error_of_its_query_alone(
 
 
 @linux
+def test_a_worker_that_is_killed_while_it_sends_rows_gives_none_of_them(path: Path) -> None:
+    limits = QueryLimits(rows=400_000, bytes=100_000_000, seconds=60)
+    sql = "SELECT a.n, b.n FROM numbers a, numbers b LIMIT 300000"
+    lost = 0
+    with Database.open(url(path), isolation="process", limits=limits) as database:
+        database.catalog()
+        began = time.monotonic()
+        assert database.run(sql).row_count == 300_000
+        whole = time.monotonic() - began
+        for share in (0.5, 0.6, 0.7, 0.8, 0.9, 0.95):
+            asking = Asking(database, sql)
+            working = busy(database)
+            time.sleep(max(0.0, whole * share - 0.1))
+            with suppress(ProcessLookupError):  # one that was killed after its last answer
+                os.kill(working, signal.SIGKILL)
+            error = asking.end()
+            assert error is None or type(error) is WorkerLostError
+            lost += error is not None
+        assert lost
+        assert len(database.run(sql).rows) == 300_000
+
+
+@linux
 def test_a_worker_without_memory_for_a_thread_is_replaced(database: Database) -> None:
     import resource
 
     database.catalog()
-    wait_for(
-        lambda: (
-            len(pids(database)) == 2
-            and all(worker.ready for worker in workers_of(database)._workers)
-        )
-    )
-    before = pids(database)
-    for pid in before:
-        resource.prlimit(pid, resource.RLIMIT_DATA, (1, resource.RLIM_INFINITY))
-    with pytest.raises(QueryMemoryError):
-        database.run("SELECT count(*) FROM people")
+    [before] = pids(database)
+    resource.prlimit(before, resource.RLIMIT_DATA, (1, resource.RLIM_INFINITY))
     with pytest.raises(QueryMemoryError):
         database.run("SELECT count(*) FROM people")
     assert database.run("SELECT count(*) FROM people").rows == [(4,)]
-    assert not pids(database) & before
+    assert before not in pids(database)
 
 
 @linux
 def test_a_worker_that_dies_between_two_queries_fails_none(database: Database) -> None:
     database.catalog()
-    wait_for(
-        lambda: (
-            len(pids(database)) == 2
-            and all(worker.ready for worker in workers_of(database)._workers)
-        )
-    )
-    kill(pids(database))  # one greeted, the other with its greeting unread
+    kill({*pids(database), wait_for_spare()})
     assert database.run("SELECT count(*) FROM people").rows == [(4,)]
 
 
@@ -425,9 +453,7 @@ def test_a_worker_sees_no_key_and_has_a_bound_on_its_memory(
         url(path), isolation="process", limits=QueryLimits(memory_bytes=100_000_000)
     ) as database:
         database.catalog()
-        for pid in [
-            worker.process.pid for worker in workers_of(database)._workers if worker.greeted
-        ]:
+        for pid in [worker.process.pid for worker in handles(database) if worker.greeted]:
             assert b"sk-not-for-workers" not in Path(f"/proc/{pid}/environ").read_bytes()
             limits = Path(f"/proc/{pid}/limits").read_text().splitlines()
             [most] = [int(line.split()[3]) for line in limits if line.startswith("Max data size")]
@@ -463,6 +489,7 @@ def test_a_python_that_does_not_start_is_an_error_of_the_first_call(
     broken = tmp_path / "python3"
     broken.write_text("#!/bin/sh\necho no library >&2\nexit 1\n")
     broken.chmod(0o755)
+    end_spares()
     monkeypatch.setattr(sys, "executable", str(broken))
     with (
         Database.open(url(path), isolation="process") as database,
@@ -477,8 +504,9 @@ def test_a_python_that_never_gets_ready_is_an_error_too(
     stuck = tmp_path / "python3"
     stuck.write_text("#!/bin/sh\nexec sleep 60\n")
     stuck.chmod(0o755)
+    end_spares()
     monkeypatch.setattr(sys, "executable", str(stuck))
-    monkeypatch.setattr(worker_pool, "START_SECONDS", 0.3)
+    monkeypatch.setattr(worker_handle, "START_SECONDS", 0.3)
     with (
         Database.open(url(path), isolation="process") as database,
         pytest.raises(DatabaseUnavailableError, match="not ready within"),
@@ -492,6 +520,7 @@ def test_a_python_that_ends_without_a_word_is_told_by_its_status(
     silent = tmp_path / "python3"
     silent.write_text("#!/bin/sh\nexit 3\n")
     silent.chmod(0o755)
+    end_spares()
     monkeypatch.setattr(sys, "executable", str(silent))
     with (
         Database.open(url(path), isolation="process") as database,
@@ -700,7 +729,7 @@ def test_what_a_query_leaves_in_a_worker_is_collected_after_it(database: Databas
             assert database.run(f"SELECT {parts} AS n").row_count == 1
 
     ask(0)
-    busiest = {max(workers_of(database)._workers, key=lambda one: one.number).process.pid}
+    busiest = {max(handles(database), key=lambda one: one.number).process.pid}
     before = resident()
     ask(1_000)
     assert resident() < before + 10_000  # KiB

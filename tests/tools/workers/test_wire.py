@@ -3,14 +3,32 @@ same Python type.
 """
 
 import math
+import os
 from collections.abc import Iterator
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from io import RawIOBase
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
+from uuid import UUID
 
 import pytest
 
-from longtable.tools.database import Database
-from tests.tools.databases import DIALECTS, make, url
+from longtable.base.errors import QueryFailedError, QueryTimeoutError
+from longtable.tools.database import Database, QueryLimits
+from longtable.tools.engines.base import QueryResult, Row
+from longtable.tools.workers.process import encoded_or_failed
+from longtable.tools.workers.wire import (
+    BLOCK_ROWS,
+    Block,
+    Rows,
+    decode_answer,
+    encode,
+    encode_answer,
+    write_frame,
+)
+from longtable.tools.workers.worker_handle import WorkerHandle
+from tests.tools.databases import DIALECTS, FILE_DIALECTS, make, url
 
 SQLITE = [
     "NULL",
@@ -265,3 +283,96 @@ def test_bytes_that_are_no_utf_8_are_the_same_with_and_without_a_worker(tmp_path
             == exact(here.run("SELECT x FROM t").rows)
             == exact([("A\ufffdB",), ("",)])
         )
+
+
+SERIES = {
+    "sqlite": (
+        "WITH RECURSIVE series(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM series WHERE i < {last})"
+    ),
+    "duckdb": "WITH series(i) AS (SELECT range FROM range({last} + 1))",
+}
+
+
+@pytest.mark.parametrize("dialect", FILE_DIALECTS)
+def test_long_columns_of_any_type_are_the_same_with_and_without_a_worker(
+    dialect: str, tmp_path: Path
+) -> None:
+    """Whole columns, columns with NULL in some rows, and NULL in the first block alone."""
+    values = [value for value in VALUES[dialect] if value != "NULL"]
+    columns = [
+        *values,
+        *(f"CASE WHEN i % 3 <> 0 THEN {value} END" for value in values),
+        *(f"CASE WHEN i >= {BLOCK_ROWS} THEN {value} END" for value in values),
+    ]
+    names = ", ".join(f"{column} AS c{place}" for place, column in enumerate(columns))
+    series = SERIES[dialect].format(last=BLOCK_ROWS + 2)
+    sql = f"{series} SELECT i, {names} FROM series ORDER BY i"
+    limits = QueryLimits(bytes=500_000_000, seconds=120)
+    place = url(make(tmp_path, dialect))
+    with (
+        Database.open(place, isolation="none", limits=limits) as here,
+        Database.open(place, isolation="process", limits=limits) as there,
+    ):
+        assert exact(there.run(sql).rows) == exact(here.run(sql).rows)
+
+
+@pytest.mark.parametrize("count", [0, 1, BLOCK_ROWS, BLOCK_ROWS + 1, 3 * BLOCK_ROWS + 7])
+@pytest.mark.parametrize("dialect", FILE_DIALECTS)
+def test_results_of_any_length_are_the_same_with_and_without_a_worker(
+    dialect: str, count: int, pairs: dict[str, Pair]
+) -> None:
+    series = SERIES[dialect].format(last=3 * BLOCK_ROWS + 7)
+    sql = f"{series} SELECT i, 'a' || i AS name, i / 7.0 AS part FROM series WHERE i < {count}"
+    here, there = (database.run(sql) for database in pairs[dialect])
+    assert there.row_count == len(there.rows) == count
+    assert exact(there.rows) == exact(here.rows)
+    read_here, read_there = (database.read(sql, seconds=20) for database in pairs[dialect])
+    assert exact(read_there) == exact(read_here) == exact(here.rows)
+
+
+MIXED: list[object] = [
+    *(1, -1.5, "x", b"y", True, None, 2**70, [1], {"a": 1}, (1,)),
+    *(Decimal("1.50"), date(2024, 1, 1), datetime(2024, 1, 1), datetime(2024, 1, 1, tzinfo=UTC)),
+    *(timedelta(1), UUID(int=3), {1: 2}, [Decimal("0.1")]),
+]
+
+
+@pytest.mark.parametrize("count", [1, BLOCK_ROWS, BLOCK_ROWS + 1, 2 * BLOCK_ROWS + 1])
+def test_blocks_of_mixed_columns_come_together_in_order(count: int) -> None:
+    rows: list[Row] = [(number, MIXED[number % len(MIXED)]) for number in range(count)]
+    result = QueryResult("SELECT 1", ("n", "v"), ("", ""), rows, count, 3)
+    parts = list(encode_answer(result))
+    assert len(parts) == -(-count // BLOCK_ROWS)
+    again = decode_answer(parts)
+    assert exact(again.rows) == exact(rows)
+    assert again == result
+    assert exact(decode_answer(encode_answer(Rows(rows)))) == exact(rows)
+
+
+def test_rows_that_cannot_be_sent_after_others_that_were_fail_the_query() -> None:
+    rows: list[Row] = [*((number,) for number in range(2 * BLOCK_ROWS)), (Path("x"),)]
+    result = QueryResult("SELECT 1", ("v",), ("",), rows, len(rows), 3)
+    parts = list(encoded_or_failed(result))
+    assert len(parts) == 3
+    failed = decode_answer(parts)
+    assert isinstance(failed, QueryFailedError)
+    assert "cannot be passed on" in str(failed)
+
+
+def test_an_error_after_blocks_is_the_answer_and_a_missing_end_is_none() -> None:
+    block = encode(Block([(1,), (2,)]))
+    assert isinstance(decode_answer([block, encode(QueryTimeoutError(limit_s=1))]), Exception)
+    with pytest.raises(ValueError, match="last part"):
+        decode_answer([block, block])
+
+
+def test_a_worker_that_sends_ever_more_blocks_is_stopped_at_the_bound() -> None:
+    handle = WorkerHandle.__new__(WorkerHandle)
+    reading, writing = os.pipe()
+    block = encode(Block([(1,), (2,)]))
+    with os.fdopen(writing, "wb", buffering=0) as stream:
+        for _ in range(1_000):
+            write_frame(cast("RawIOBase", stream), block)
+    handle._answers = cast("RawIOBase", os.fdopen(reading, "rb", buffering=0))
+    with handle._answers, pytest.raises(EOFError, match="are allowed"):
+        handle.answer(most=10 * len(block))
