@@ -4,7 +4,7 @@ of prices.
 
 import json
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
@@ -15,19 +15,20 @@ from langgraph.store.base import Item, SearchOp
 from longtable.base.concurrency import a_from
 from longtable.base.errors import ConfigError
 from longtable.base.stored import SPENDING, SPENT, USAGE, thread_namespace
-from longtable.graph.listing.thread_list import MOST_THREADS, ThreadInfo, list_threads
+from longtable.graph.listing.thread_list import MOST_THREADS, list_threads, visible_entries
 from longtable.graph.listing.thread_states import states_of
 from longtable.graph.thread_state import StoredThreads, threads_in
 from longtable.graph.transcripts import find_thread, load_thread, spent_in, usage_key
 from longtable.memory.counting.prices import Price, price_rows
 from longtable.memory.counting.provider_reports import UNKNOWN
-from longtable.memory.counting.usage import By, Spent, added
+from longtable.memory.counting.usage import By, Spent, added, added_fields
 from longtable.nodes.closing.spending import rows_of
 from longtable.nodes.tooling.audit import AuditEntry
 from longtable.store.damage import Report, log_damaged, readable, skip_unreadable
 from longtable.store.persistence import Persistence
-from longtable.store.records.thread_index import may_see
-from longtable.store.records.thread_spending import Spending, keep_spending_of
+from longtable.store.records.item_values import values_in
+from longtable.store.records.thread_index import Entry, may_see, owner_of
+from longtable.store.records.thread_spending import Row, Spending, keep_spending_of
 from longtable.store.storage_errors import storage_errors
 
 MOST_ENTRIES = 1_000_000
@@ -134,46 +135,88 @@ def usage_of_threads(
         if all_owners or may_see(item.value.get("owner"), owner)
     }
     (kept,) = threads.batch([SearchOp(SPENT, limit=MOST_ENTRIES)])
-    spent: list[Spent] = []
-    there: set[str] = set()
-    infos = list_threads(threads, limit=MOST_THREADS, owner=owner, all_owners=all_owners)
-    for info, spending in _spending_of(threads, infos, all_owners, on_damaged):
-        there.add(info.thread_id)
-        if spending.rows:  # one whose deletion was cut short counts once
-            spent += spending.in_project(info.project)
-            deleted.pop(spending.usage_key, None)
-    for item in kept or []:
-        visible = all_owners or may_see(item.value.get("owner"), owner)
-        if visible and item.value["thread"] not in there:
-            spent += rows_of(item.value)
-    for item in deleted.values():
-        spent += [Spent(**row) for row in item["rows"]]
-    spent = within(spent, first, last)
-    return added(spent if prices is None else price_rows(spent, prices), by)
+    spending = _spending_of(threads, owner, all_owners, on_damaged)
+    rows = _rows(
+        spending,
+        deleted,
+        [
+            item.value
+            for item in kept or []
+            if all_owners or may_see(item.value.get("owner"), owner)
+        ],
+    )
+    return _sums(rows, by, prices, first, last)
 
 
 ausage_of_threads = a_from(usage_of_threads)
 
 
+def _sums(
+    rows: Iterable[Row],
+    by: Sequence[By],
+    prices: Mapping[str, Price] | None,
+    first: str,
+    last: str,
+) -> list[Spent]:
+    """Return the rows of a period, added up. Rows that agree in all that matters are added up
+    first, so that few have to be compared and priced.
+    """
+    names: list[By] = [*by]
+    if first or last:
+        names.append("hour")
+    if prices is not None:
+        names.append("model")
+    spent = within(added_fields(rows, names), first, last)
+    return added(spent if prices is None else price_rows(spent, prices), by)
+
+
+def _rows(
+    spending: Iterable[tuple[str, Entry, Spending]],
+    deleted: dict[str, Mapping[str, Any]],
+    kept: Sequence[dict[str, Any]],
+) -> Iterator[Row]:
+    """Yield the rows of threads, then those of turns whose thread is gone (`kept`), and of threads
+    that were deleted, by their usage key.
+    """
+    there: set[str] = set()
+    for thread_id, entry, took in spending:
+        there.add(thread_id)
+        if took.rows:  # one whose deletion was cut short counts once
+            yield from took.in_project(str(entry.get("project") or ""))
+            deleted.pop(took.usage_key, None)
+    for value in kept:
+        if value["thread"] not in there:
+            yield from map(vars, rows_of(value))
+    for gone in deleted.values():
+        yield from gone["rows"]
+
+
 def _spending_of(
-    threads: StoredThreads, infos: Sequence[ThreadInfo], all_owners: bool, on_damaged: Report
-) -> Iterator[tuple[ThreadInfo, Spending]]:
-    """Yield what each thread took. Only threads that changed since the last report are read."""
-    states = states_of(threads, infos)
-    (items,) = threads.batch([SearchOp(SPENDING, limit=MOST_ENTRIES)])
-    known = {item.key: item.value for item in items or [] if item.namespace == SPENDING}
-    for info in infos:
-        state = states.get(info.thread_id, "")
-        spending = Spending.from_json(known.get(info.thread_id, {}))
-        if spending is None or not state or spending.state != state:
-            spending = None
-            with skip_unreadable(on_damaged):
-                whole, _ = load_thread(threads, info.thread_id, info.owner, all_owners=all_owners)
-                spending = Spending(state, usage_key(whole), spent_in(whole))
-            if spending is not None and state:
-                keep_spending_of(threads.optional_store, info.thread_id, spending)
+    threads: StoredThreads, owner: str | None, all_owners: bool, on_damaged: Report
+) -> Iterator[tuple[str, Entry, Spending]]:
+    """Yield id, entry in the index, and what it took, of each thread that can be read. Only threads
+    that changed since the last report are read.
+    """
+    entries = visible_entries(threads, owner, all_owners=all_owners)
+    states = states_of(threads, entries)
+    changed = dict(entries)
+    store = threads.optional_store
+    for thread_id, value in values_in(store, SPENDING) if store is not None else ():
+        entry = changed.get(thread_id)
+        known = Spending.from_json(value) if entry is not None else None
+        if entry is not None and known is not None and known.state == states.get(thread_id):
+            del changed[thread_id]
+            yield thread_id, entry, known
+    for thread_id, entry in changed.items():
+        state = states.get(thread_id, "")
+        spending: Spending | None = None
+        with skip_unreadable(on_damaged):
+            whole, _ = load_thread(threads, thread_id, owner_of(entry), all_owners=all_owners)
+            spending = Spending.of(state, usage_key(whole), spent_in(whole))
         if spending is not None:
-            yield info, spending
+            if state:
+                keep_spending_of(store, thread_id, spending)
+            yield thread_id, entry, spending
 
 
 def within(rows: list[Spent], first: str, last: str) -> list[Spent]:

@@ -118,9 +118,10 @@ class StoredThreads:
         saver = self.graph.checkpointer
         return saver.checkpoint_ids(thread_id) if isinstance(saver, GuardedSaver) else []
 
-    def newest_checkpoints(self) -> dict[str, str] | None:
-        """Return the id of the newest checkpoint of each thread. Nothing else of the checkpoints is
-        read. Return None if the checkpointer cannot list ids.
+    def states(self) -> dict[str, str] | None:
+        """Return for each thread a text that changes with each change of its state: the id of its
+        newest checkpoint. Nothing else of the checkpoints is read. Return None if the checkpointer
+        cannot list ids.
         """
         saver = self.graph.checkpointer
         return saver.newest_checkpoints() if isinstance(saver, GuardedSaver) else None

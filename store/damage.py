@@ -10,6 +10,8 @@ from datetime import datetime
 from functools import lru_cache, partial
 from typing import Any, cast
 
+import orjson
+
 from longtable.base.errors import (
     ArchiveFormatError,
     ArchiveGapError,
@@ -98,10 +100,20 @@ def log_damaged(error: DamagedThreadError) -> None:
 def item_value(text: object) -> dict[str, Any]:
     """Return the value of an item of the store, `{DAMAGED: True}` if the value cannot be read."""
     try:
-        value = json.loads(text.decode() if isinstance(text, bytes) else cast("str", text))
+        value = orjson.loads(cast("str", text))
     except UNREADABLE:
-        value = None
+        value = _lenient_value(text)
     return value if isinstance(value, dict) else {DAMAGED: True}
+
+
+def _lenient_value(text: object) -> object:
+    """Return a value that orjson refuses and Python reads, such as one with half a character. None
+    if Python cannot read it either.
+    """
+    try:
+        return json.loads(text.decode() if isinstance(text, bytes) else cast("str", text))
+    except UNREADABLE:
+        return None
 
 
 def item_row(cursor: sqlite3.Cursor, row: tuple[Any, ...]) -> tuple[Any, ...]:

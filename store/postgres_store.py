@@ -23,10 +23,12 @@ from psycopg_pool import ConnectionPool
 
 from longtable.base.concurrency import a_from
 from longtable.base.errors import ConfigError
+from longtable.base.stored import Namespace
 from longtable.store.encryption import META_TABLE, Meta, checked_serializer
 from longtable.store.heads import TABLE, Execute, Saver, SqlHeads, retry_once
 from longtable.store.leases import Lease, setup_lease
 from longtable.store.loading import MessageSerializer
+from longtable.store.records.item_values import IsWanted, KeyValue, decoded, first_wanted
 
 CONNECT_SECONDS = 10
 CONNECTIONS = 8
@@ -50,6 +52,12 @@ _NUMBERS = itertools.count(1)
 
 ALONE = "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))"
 
+
+VALUES = "SELECT key, value::text FROM store WHERE prefix = %s"
+NEWEST_VALUES = f"""{VALUES}
+    ORDER BY coalesce(value->>'updated', '') COLLATE "C" DESC, key COLLATE "C" DESC"""
+PAGE = 1_000
+"""The most rows that are fetched at once of an ordered list."""
 
 TABLES = "SELECT tablename FROM pg_tables WHERE schemaname = ANY (current_schemas(false))"
 
@@ -190,6 +198,40 @@ class RetryingStore(PostgresStore):
         return retry_once(lambda: PostgresStore.batch(self, listed))
 
     abatch: Any = a_from(batch)
+
+    def values_in(self, namespace: Namespace) -> Iterator[KeyValue]:
+        """See `longtable.store.records.item_values`."""
+
+        def read() -> list[tuple[str, str]]:
+            with (
+                self._connection() as connection,
+                connection.cursor(row_factory=tuple_row) as cursor,
+            ):
+                return cursor.execute(VALUES, (".".join(namespace),)).fetchall()
+
+        return decoded(retry_once(read))
+
+    def newest_in(self, namespace: Namespace, is_wanted: IsWanted, most: int) -> list[KeyValue]:
+        """See `longtable.store.records.item_values`."""
+
+        def read() -> list[KeyValue]:
+            with (
+                self._connection() as connection,
+                connection.transaction(),
+                connection.cursor("longtable_newest", row_factory=tuple_row) as cursor,
+            ):
+                # The server keeps the rows that nobody fetches.
+                cursor.itersize = max(1, min(most, PAGE))
+                cursor.execute(NEWEST_VALUES, (".".join(namespace),))
+                return first_wanted(cursor, is_wanted, most)
+
+        return retry_once(read)
+
+    @contextmanager
+    def _connection(self) -> Iterator[psycopg.Connection[Any]]:
+        assert isinstance(self.conn, ConnectionPool), "open_threads makes it of a pool"
+        with self.conn.connection() as connection:
+            yield connection
 
 
 def check_url(url: str) -> str:

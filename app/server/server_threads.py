@@ -100,7 +100,7 @@ class ServerThreads(StoredThreads):
             # Its place in the index may be left.
             return StateSnapshot({}, (), {}, None, None, None, (), ())
 
-    def newest_checkpoints(self) -> None:
+    def states(self) -> None:
         """Return None. The server tells no checkpoint without reading its thread."""
 
     def is_deleted(self, thread_id: str) -> bool:  # noqa: ARG002  # the server says what is there

@@ -15,7 +15,7 @@ from langchain_core.messages import BaseMessage
 from longtable.base.concurrency import a_from
 from longtable.base.errors import ConfigError
 from longtable.base.words import tokens_of
-from longtable.graph.listing.thread_list import MOST_THREADS, ThreadInfo, list_threads
+from longtable.graph.listing.thread_list import ThreadInfo, info_of, visible_entries
 from longtable.graph.listing.thread_states import states_of
 from longtable.graph.thread_state import StoredThreads, threads_in
 from longtable.graph.transcripts import load_thread
@@ -23,6 +23,7 @@ from longtable.memory.messages.marks import marks_of
 from longtable.memory.search import Index, Original, Segment, is_searched, ranked, text_of
 from longtable.store.damage import Report, log_damaged, skip_unreadable
 from longtable.store.persistence import Persistence
+from longtable.store.records.item_values import KeyValue
 from longtable.store.records.search_index import (
     LARGE,
     Document,
@@ -77,10 +78,10 @@ def search_threads(
     if not tokens_of(query):
         return []
     threads = threads_in(persistence)
-    infos = list_threads(threads, limit=MOST_THREADS, owner=owner, all_owners=all_owners)
-    infos.reverse()  # of equal matches, those of the newest thread come first
+    entries = visible_entries(threads, owner, all_owners=all_owners)
+    entries.reverse()  # of equal matches, those of the newest thread come first
     reading = _Reading(threads, all_owners, on_damaged)
-    words = _words_of(threads, infos, query, reading, on_indexed)
+    words = _words_of(threads, entries, query, reading, on_indexed)
     hits: list[SearchHit] = []
     seen: set[tuple[str, int]] = set()
     for info, number, turn, score in words.matches(query):
@@ -161,13 +162,14 @@ class _Words:
 
 def _words_of(
     threads: StoredThreads,
-    infos: Sequence[ThreadInfo],
+    entries: Sequence[KeyValue],
     query: str,
     reading: _Reading,
     on_indexed: OnIndexed | None,
 ) -> _Words:
     """Return the words of threads: from the index, or read now, if they changed since."""
-    states = states_of(threads, infos)
+    infos = [info_of(thread_id, entry) for thread_id, entry in entries]
+    states = states_of(threads, entries)
     store = threads.optional_store
     index = SearchIndex(store) if store is not None else None
     heads = index.heads() if index is not None else []
@@ -289,13 +291,11 @@ def _keep(
         return
     with suppress(Exception):
         index.add(known)
-        there = {
-            info.thread_id for info in list_threads(threads, limit=MOST_THREADS, all_owners=True)
-        }
+        there = {thread_id for thread_id, _ in visible_entries(threads, None, all_owners=True)}
         deleted = [document.thread_id for document in known if document.thread_id not in there]
         if deleted:  # while they were read
             index.forget(deleted)
-        newest = threads.newest_checkpoints()
+        newest = threads.states()
         if newest is None:
             # Whether threads of other owners changed is not known here; their own search finds out.
             index.merge(lambda name, state: states.get(name, state) == state)
