@@ -207,11 +207,14 @@ def _spending_of(
         if entry is not None and known is not None and known.state == states.get(thread_id):
             del changed[thread_id]
             yield thread_id, entry, known
+    reading = threads.reading([*changed])
     for thread_id, entry in changed.items():
         state = states.get(thread_id, "")
         spending: Spending | None = None
         with skip_unreadable(on_damaged):
-            whole, _ = load_thread(threads, thread_id, owner_of(entry), all_owners=all_owners)
+            whole, _ = load_thread(
+                reading, thread_id, owner_of(entry), all_owners=all_owners, entry=entry
+            )
             spending = Spending.of(state, usage_key(whole), spent_in(whole))
         if spending is not None:
             if state:

@@ -7,7 +7,7 @@ that have changed since are read, and those of which a message is shown.
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import accumulate
 
 from langchain_core.messages import BaseMessage
@@ -31,6 +31,7 @@ from longtable.store.records.search_index import (
     SearchHead,
     SearchIndex,
 )
+from longtable.store.records.thread_index import Entry, owner_of
 from longtable.tools.excerpts import short_excerpt
 
 LEAST_MESSAGES = 256
@@ -80,16 +81,18 @@ def search_threads(
     threads = threads_in(persistence)
     entries = visible_entries(threads, owner, all_owners=all_owners)
     entries.reverse()  # of equal matches, those of the newest thread come first
-    reading = _Reading(threads, all_owners, on_damaged)
+    reading = _Reading(threads, dict(entries), all_owners, on_damaged)
     words = _words_of(threads, entries, query, reading, on_indexed)
+    matches = list(words.matches(query))
+    reading = reading.of([info.thread_id for info, *_ in matches])
     hits: list[SearchHit] = []
     seen: set[tuple[str, int]] = set()
-    for info, number, turn, score in words.matches(query):
+    for info, number, turn, score in matches:
         if len(hits) >= limit:
             break
         if (info.thread_id, turn) in seen:
             continue
-        message = reading.message(info, number)
+        message = reading.message(info.thread_id, number)
         if message is not None:
             seen.add((info.thread_id, turn))
             hits.append(_hit(info, turn, number, message, query, score))
@@ -119,27 +122,33 @@ class _Reading:
     """Reads threads. Those of which messages are shown are kept while the search lasts."""
 
     threads: StoredThreads
+    entries: Mapping[str, Entry]
     all_owners: bool
     on_damaged: Report
     shown: dict[str, list[BaseMessage]] = field(default_factory=dict)
 
-    def transcript(self, info: ThreadInfo) -> list[BaseMessage] | None:
+    def of(self, thread_ids: Sequence[str]) -> "_Reading":
+        """Return the same for reading these threads one by one, in this order."""
+        return replace(self, threads=self.threads.reading(thread_ids))
+
+    def transcript(self, thread_id: str) -> list[BaseMessage] | None:
         """Return the messages of a thread, None if it cannot be read."""
+        entry = self.entries[thread_id]
         with skip_unreadable(self.on_damaged):
             whole, _ = load_thread(
-                self.threads, info.thread_id, info.owner, all_owners=self.all_owners
+                self.threads, thread_id, owner_of(entry), all_owners=self.all_owners, entry=entry
             )
             return whole.shown
         return None
 
-    def message(self, info: ThreadInfo, number: int) -> BaseMessage | None:
+    def message(self, thread_id: str, number: int) -> BaseMessage | None:
         """Return a message of a thread. Return None if it is gone, or if it was excluded since the
         thread was indexed: a server tells of no such change.
         """
-        messages = self.shown.get(info.thread_id)
+        messages = self.shown.get(thread_id)
         if messages is None:
-            messages = self.transcript(info) or []
-            self.shown[info.thread_id] = messages
+            messages = self.transcript(thread_id) or []
+            self.shown[thread_id] = messages
         message = messages[number - 1] if number <= len(messages) else None
         return message if message is not None and is_searched(message) else None
 
@@ -177,17 +186,17 @@ def _words_of(
     heads = [head for head in heads if head.key in postings]
     wanted = {info.thread_id: states.get(info.thread_id, "") for info in infos}
     holders = _holders(heads, wanted)
-    missing = [info for info in infos if info.thread_id not in holders]
+    missing = [thread_id for thread_id in wanted if thread_id not in holders]
+    reading = reading.of(missing)
     documents: dict[str, Document] = {}
     unwritten: list[Document] = []
-    for done, info in enumerate(missing):
+    for done, thread_id in enumerate(missing):
         if on_indexed is not None:
             on_indexed(done, len(missing))
-        messages = reading.transcript(info)
+        messages = reading.transcript(thread_id)
         if messages is not None:
-            state = wanted[info.thread_id]
-            document = _document(info.thread_id, state, messages)
-            documents[info.thread_id] = document
+            document = _document(thread_id, wanted[thread_id], messages)
+            documents[thread_id] = document
             unwritten.append(document)
         if index is not None and _size(unwritten) >= LARGE:
             # A search that is broken off leaves what it has read.

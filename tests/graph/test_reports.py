@@ -15,8 +15,8 @@ from langchain_core.messages import AIMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import StateSnapshot
 
-from longtable.base.errors import ConfigError, ThreadNotFoundError
-from longtable.base.stored import SPENDING, THREADS, USAGE
+from longtable.base.errors import ConfigError, LostMessagesError, ThreadNotFoundError
+from longtable.base.stored import CHECKPOINT, SPENDING, THREADS, USAGE
 from longtable.graph import (
     Context,
     Conversation,
@@ -32,8 +32,9 @@ from longtable.graph import (
     read_prices,
     usage_of_threads,
 )
+from longtable.graph.listing.thread_list import visible_entries
 from longtable.graph.reports import within
-from longtable.graph.thread_state import StoredThreads, reader
+from longtable.graph.thread_state import StoredThreads, check_lost, reader
 from longtable.graph.transcripts import load_thread, spent_in
 from longtable.memory.counting.prices import price_of, price_rows
 from longtable.memory.counting.tokens import counter
@@ -445,3 +446,31 @@ def test_a_report_is_what_reading_each_thread_gives(tmp_path: Path) -> None:
                 row.cost if row.cost is None else pytest.approx(row.cost) for row in wanted
             ]
         assert seen == {"ask", "exclude", "undo", "fork", "move", "delete"}
+
+
+def test_a_thread_that_is_deleted_after_it_was_listed_is_not_found(tmp_path: Path) -> None:
+    with open_persistence(f"sqlite:///{tmp_path}/chat.db") as persistence:
+        graph = build_graph(model=ScriptedModel(say=lambda _: AIMessage("yes"))).compile(
+            checkpointer=persistence.checkpointer, store=persistence.store
+        )
+        Conversation(graph, "a", context=ROOMY).ask("one")
+        threads = StoredThreads(graph)
+        [(_, entry)] = visible_entries(threads, None, all_owners=False)
+        assert load_thread(threads, "a", None, entry=entry)[0].entry == entry
+        delete_thread(persistence, "a")
+        with pytest.raises(ThreadNotFoundError):
+            load_thread(threads, "a", None, entry=entry)
+
+
+def test_a_state_without_a_checkpoint_has_lost_none(tmp_path: Path) -> None:
+    with open_persistence(f"sqlite:///{tmp_path}/chat.db") as persistence:
+        graph = build_graph(model=ScriptedModel(say=lambda _: AIMessage("yes"))).compile(
+            checkpointer=persistence.checkpointer, store=persistence.store
+        )
+        Conversation(graph, "a", context=ROOMY).ask("one")
+        threads = StoredThreads(graph)
+        state = threads.load("a")
+        later = {CHECKPOINT: "9", "messages": 4}
+        with pytest.raises(LostMessagesError):
+            check_lost(threads, "a", state, later)
+        check_lost(threads, "a", state._replace(config={}), later)
