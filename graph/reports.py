@@ -4,6 +4,7 @@ of prices.
 
 import json
 import tomllib
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
@@ -14,9 +15,9 @@ from langgraph.store.base import Item, SearchOp
 
 from longtable.base.concurrency import a_from
 from longtable.base.errors import ConfigError
-from longtable.base.stored import SPENDING, SPENT, USAGE, thread_namespace
-from longtable.graph.listing.thread_list import MOST_THREADS, list_threads, visible_entries
-from longtable.graph.listing.thread_states import states_of
+from longtable.base.stored import AUDIT, SPENDING, SPENT, USAGE, Namespace, thread_namespace
+from longtable.graph.listing.thread_list import visible_entries
+from longtable.graph.listing.thread_states import OnIndexed, states_of
 from longtable.graph.thread_state import StoredThreads, threads_in
 from longtable.graph.transcripts import find_thread, load_thread, spent_in, usage_key
 from longtable.memory.counting.prices import Price, price_rows
@@ -27,11 +28,13 @@ from longtable.nodes.tooling.audit import AuditEntry
 from longtable.store.damage import Report, log_damaged, readable, skip_unreadable
 from longtable.store.persistence import Persistence
 from longtable.store.records.item_values import values_in
+from longtable.store.records.retired import DAMAGED
 from longtable.store.records.thread_index import Entry, may_see, owner_of
 from longtable.store.records.thread_spending import Row, Spending, keep_spending_of
 from longtable.store.storage_errors import storage_errors
 
 MOST_ENTRIES = 1_000_000
+FEW_THREADS = 100
 ALL: tuple[By, ...] = ("day", "thread", "model", "purpose", "voice")
 TIMES = {7: "%Y-%m", 10: "%Y-%m-%d", 13: "%Y-%m-%dT%H"}
 PRICE_FIELDS = {"input", "output", "cached", "reasoning", "cache_write"}
@@ -53,13 +56,8 @@ def audit_of(
         raise ConfigError(
             "the audit is kept in a store: compile the graph with it, graph.compile(..., store=...)"
         )
-    with readable(thread_id, "its audit"):
-        entries = [
-            AuditEntry.from_json(item.value)
-            for item in items
-            if isinstance(item, Item) and tuple(item.namespace) == namespace
-        ]
-        return sorted(entries, key=lambda entry: (entry.turn, entry.time, entry.key))
+    entries = _audit_in(thread_id, [item for item in items if tuple(item.namespace) == namespace])
+    return sorted(entries, key=lambda entry: (entry.turn, entry.time, entry.key))
 
 
 def audit_of_threads(
@@ -75,14 +73,41 @@ def audit_of_threads(
     `on_damaged` is called for each thread that cannot be read; by default it writes to the log.
     """
     threads = threads_in(persistence)
-    entries: list[tuple[str, AuditEntry]] = []
-    for info in list_threads(persistence, limit=MOST_THREADS, owner=owner, all_owners=all_owners):
+    visible = visible_entries(threads, owner, all_owners=all_owners)
+    with storage_errors():
+        stored = _stored_audits(threads, [thread_id for thread_id, _ in visible])
+    pairs: list[tuple[str, AuditEntry]] = []
+    for thread_id, entry in visible:
         with skip_unreadable(on_damaged):
-            entries += [
-                (info.thread_id, entry)
-                for entry in audit_of(threads, info.thread_id, owner, all_owners=all_owners)
-            ]
-    return sorted(entries, key=lambda pair: (pair[1].time, pair[0], pair[1].key))
+            if DAMAGED in entry:  # only the thread itself knows whose it is
+                audit = audit_of(threads, thread_id, owner, all_owners=all_owners)
+            else:
+                audit = _audit_in(thread_id, stored.get(thread_namespace("audit", thread_id), ()))
+            pairs += [(thread_id, each) for each in audit]
+    return sorted(pairs, key=lambda pair: (pair[1].time, pair[0], pair[1].key))
+
+
+def _stored_audits(
+    threads: StoredThreads, thread_ids: Sequence[str]
+) -> Mapping[Namespace, Sequence[Item]]:
+    """Return the queries of threads by namespace, as they are stored. A few threads are asked for
+    one by one, many together with all others.
+    """
+    if len(thread_ids) <= FEW_THREADS:
+        namespaces = [thread_namespace("audit", thread_id) for thread_id in thread_ids]
+    else:
+        namespaces = [AUDIT]
+    found: dict[Namespace, list[Item]] = defaultdict(list)
+    for items in threads.batch([SearchOp(each, limit=MOST_ENTRIES) for each in namespaces]):
+        for item in items or []:
+            found[tuple(item.namespace)].append(item)
+    return found
+
+
+def _audit_in(thread_id: str, items: Sequence[Item]) -> list[AuditEntry]:
+    """Return stored queries of a thread. Raises `DamagedThreadError` if one cannot be read."""
+    with readable(thread_id, "its audit"):
+        return [AuditEntry.from_json(item.value) for item in items]
 
 
 aaudit_of_threads = a_from(audit_of_threads)
@@ -114,6 +139,7 @@ def usage_of_threads(
     on_damaged: Report = log_damaged,
     first: str = "",
     last: str = "",
+    on_indexed: OnIndexed | None = None,
 ) -> list[Spent]:
     """Return the tokens that an owner's threads took, added up `by` hour, day, month, thread,
     model, project, purpose or voice.
@@ -125,7 +151,8 @@ def usage_of_threads(
     "2026-11-23T09".
 
     `pandas.DataFrame` accepts the returned list. `on_damaged` is called for each thread that cannot
-    be read; by default it writes to the log.
+    be read; by default it writes to the log. `on_indexed` is called with the number of threads that
+    were read, and of those to be read: all of them for the first report, later those that changed.
     """
     threads = threads_in(persistence)
     (items,) = threads.batch([SearchOp(USAGE, limit=MOST_ENTRIES)])
@@ -135,7 +162,7 @@ def usage_of_threads(
         if all_owners or may_see(item.value.get("owner"), owner)
     }
     (kept,) = threads.batch([SearchOp(SPENT, limit=MOST_ENTRIES)])
-    spending = _spending_of(threads, owner, all_owners, on_damaged)
+    spending = _spending_of(threads, owner, all_owners, on_damaged, on_indexed)
     rows = _rows(
         spending,
         deleted,
@@ -192,10 +219,14 @@ def _rows(
 
 
 def _spending_of(
-    threads: StoredThreads, owner: str | None, all_owners: bool, on_damaged: Report
+    threads: StoredThreads,
+    owner: str | None,
+    all_owners: bool,
+    on_damaged: Report,
+    on_indexed: OnIndexed | None,
 ) -> Iterator[tuple[str, Entry, Spending]]:
     """Yield id, entry in the index, and what it took, of each thread that can be read. Only threads
-    that changed since the last report are read.
+    that changed since the last report are read, and those of which only they know whose they are.
     """
     entries = visible_entries(threads, owner, all_owners=all_owners)
     states = states_of(threads, entries)
@@ -203,12 +234,16 @@ def _spending_of(
     store = threads.optional_store
     for thread_id, value in values_in(store, SPENDING) if store is not None else ():
         entry = changed.get(thread_id)
-        known = Spending.from_json(value) if entry is not None else None
-        if entry is not None and known is not None and known.state == states.get(thread_id):
+        if entry is None or DAMAGED in entry:
+            continue
+        known = Spending.from_json(value)
+        if known is not None and known.state == states.get(thread_id):
             del changed[thread_id]
             yield thread_id, entry, known
     reading = threads.reading([*changed])
-    for thread_id, entry in changed.items():
+    for done, (thread_id, entry) in enumerate(changed.items()):
+        if on_indexed is not None:
+            on_indexed(done, len(changed))
         state = states.get(thread_id, "")
         spending: Spending | None = None
         with skip_unreadable(on_damaged):

@@ -237,7 +237,9 @@ def audit(request: RouteRequest) -> Mapping[str, Any]:
             for entry in audit_of(request.threads, request.thread_id, request.owner)
         ]
     else:
+        there = threads_there(request.threads)
         pairs = audit_of_threads(request.threads, owner=request.owner)
+        pairs = [(thread_id, entry) for thread_id, entry in pairs if thread_id in there]
     return request.page("audit", starmap(row_of, pairs))
 
 

@@ -5,7 +5,7 @@ that have changed since are read, and those of which a message is shown.
 """
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
@@ -16,7 +16,7 @@ from longtable.base.concurrency import a_from
 from longtable.base.errors import ConfigError
 from longtable.base.words import tokens_of
 from longtable.graph.listing.thread_list import ThreadInfo, info_of, visible_entries
-from longtable.graph.listing.thread_states import states_of
+from longtable.graph.listing.thread_states import OnIndexed, states_of
 from longtable.graph.thread_state import StoredThreads, threads_in
 from longtable.graph.transcripts import load_thread
 from longtable.memory.messages.marks import marks_of
@@ -36,9 +36,6 @@ from longtable.tools.excerpts import short_excerpt
 
 LEAST_MESSAGES = 256
 """The index grows once this many messages are not in it. Until then it is quicker to read them."""
-
-OnIndexed = Callable[[int, int], None]
-"""Called with the number of threads that were read for the index, and of those to be read."""
 
 
 @dataclass(frozen=True)
@@ -143,7 +140,7 @@ class _Reading:
 
     def message(self, thread_id: str, number: int) -> BaseMessage | None:
         """Return a message of a thread. Return None if it is gone, or if it was excluded since the
-        thread was indexed: a server tells of no such change.
+        thread was indexed: some servers tell of no such change.
         """
         messages = self.shown.get(thread_id)
         if messages is None:

@@ -1,7 +1,7 @@
 """Tell whether a thread has changed since something was computed from it."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 
 from langgraph.store.base import SearchOp
@@ -10,6 +10,9 @@ from longtable.base.stored import SPENT
 from longtable.graph.listing.thread_list import MOST_THREADS
 from longtable.graph.thread_state import StoredThreads
 from longtable.store.records.item_values import KeyValue
+
+OnIndexed = Callable[[int, int], None]
+"""Called with the number of threads that were read for an index, and of those to be read."""
 
 
 def states_of(threads: StoredThreads, entries: Sequence[KeyValue]) -> Mapping[str, str]:

@@ -5,6 +5,7 @@ said, not guessed.
 import json
 import math
 import random
+import sqlite3
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -16,7 +17,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import StateSnapshot
 
 from longtable.base.errors import ConfigError, LostMessagesError, ThreadNotFoundError
-from longtable.base.stored import CHECKPOINT, SPENDING, THREADS, USAGE
+from longtable.base.stored import CHECKPOINT, NODE, SPENDING, THREADS, USAGE, thread_namespace
 from longtable.graph import (
     Context,
     Conversation,
@@ -30,15 +31,17 @@ from longtable.graph import (
     open_persistence,
     prune_threads,
     read_prices,
+    reports,
     usage_of_threads,
 )
 from longtable.graph.listing.thread_list import visible_entries
-from longtable.graph.reports import within
+from longtable.graph.reports import audit_of, audit_of_threads, within
 from longtable.graph.thread_state import StoredThreads, check_lost, reader
 from longtable.graph.transcripts import load_thread, spent_in
 from longtable.memory.counting.prices import price_of, price_rows
 from longtable.memory.counting.tokens import counter
 from longtable.memory.counting.usage import By, Spent, added, call_usage, spent_of, spent_on
+from longtable.nodes.tooling.audit import AuditEntry
 from tests.support.models import ScriptedModel
 
 BIG, MINI = Price(input=2.5, cached=1.25, output=10, reasoning=12), Price(input=0.15, output=0.6)
@@ -474,3 +477,55 @@ def test_a_state_without_a_checkpoint_has_lost_none(tmp_path: Path) -> None:
         with pytest.raises(LostMessagesError):
             check_lost(threads, "a", state, later)
         check_lost(threads, "a", state._replace(config={}), later)
+
+
+@pytest.mark.parametrize("few", [0, 99])
+def test_the_audit_of_all_threads_reads_no_thread(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, few: int
+) -> None:
+    monkeypatch.setattr(reports, "FEW_THREADS", few)
+    chance = random.Random(2)
+    with open_persistence(f"sqlite:///{tmp_path}/chat.db") as persistence:
+        graph = build_graph(model=ScriptedModel(say=lambda _: AIMessage("yes"))).compile(
+            checkpointer=persistence.checkpointer, store=persistence.store
+        )
+        for number in range(8):
+            name = f"t.{number}"
+            owner = chance.choice(["ann", "bob", None])
+            Conversation(graph, name, context=replace(ROOMY, owner=owner)).ask("one")
+            for place in (name, f"{name}{NODE}node"):
+                for turn in range(chance.randint(0, 3)):
+                    time = f"2026-11-27T08:00:0{chance.randint(0, 9)}"
+                    entry = AuditEntry(f"k{turn}", time, turn, "run_sql", "run", "SELECT 1")
+                    namespace = thread_namespace("audit", place)
+                    persistence.store.put(namespace, f"k{turn}", entry.as_json(), index=False)
+        for owner in ("ann", "bob", None):
+            threads = CountingThreads(persistence)
+            found = audit_of_threads(threads, owner=owner)
+            assert threads.read == []
+            wanted: list[tuple[str, AuditEntry]] = []
+            for info in list_threads(persistence, owner=owner):
+                audit = audit_of(threads, info.thread_id, owner)
+                wanted += [(info.thread_id, each) for each in audit]
+            assert found == sorted(wanted, key=lambda pair: (pair[1].time, pair[0], pair[1].key))
+            assert found
+
+
+def test_a_thread_whose_entry_is_damaged_is_reported_to_its_owner_alone(tmp_path: Path) -> None:
+    file = tmp_path / "chat.db"
+    with open_persistence(f"sqlite:///{file}") as persistence:
+        graph = build_graph(model=ScriptedModel(say=lambda _: AIMessage("yes"))).compile(
+            checkpointer=persistence.checkpointer, store=persistence.store
+        )
+        Conversation(graph, "a", context=replace(ROOMY, owner="ann")).ask("one")
+        entry = AuditEntry("k", "2026-11-27", 1, "run_sql", "run", "SELECT 'of ann'")
+        persistence.store.put(thread_namespace("audit", "a"), "k", entry.as_json(), index=False)
+        assert usage_of_threads(persistence, owner="ann")
+    with sqlite3.connect(file) as connection:
+        connection.execute("UPDATE store SET value = '{' WHERE prefix = 'longtable.threads'")
+    with open_persistence(f"sqlite:///{file}") as persistence:
+        assert audit_of_threads(persistence) == []
+        assert audit_of_threads(persistence, all_owners=True) == [("a", entry)]
+        assert usage_of_threads(persistence) == []
+        [row] = usage_of_threads(persistence, by=["thread"], all_owners=True)
+        assert (row.thread, row.calls) == ("a", 1)
