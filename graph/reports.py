@@ -22,7 +22,7 @@ from longtable.graph.thread_state import StoredThreads, threads_in
 from longtable.graph.transcripts import find_thread, load_thread, spent_in, usage_key
 from longtable.memory.counting.prices import Price, price_rows
 from longtable.memory.counting.provider_reports import UNKNOWN
-from longtable.memory.counting.usage import By, Spent, added, added_fields
+from longtable.memory.counting.usage import By, Spent, added
 from longtable.nodes.closing.spending import rows_of
 from longtable.nodes.tooling.audit import AuditEntry
 from longtable.store.damage import Report, log_damaged, readable, skip_unreadable
@@ -30,7 +30,7 @@ from longtable.store.persistence import Persistence
 from longtable.store.records.item_values import values_in
 from longtable.store.records.retired import DAMAGED
 from longtable.store.records.thread_index import Entry, may_see, owner_of
-from longtable.store.records.thread_spending import Row, Spending, keep_spending_of
+from longtable.store.records.thread_spending import Row, Spending, added_rows, keep_spending_of
 from longtable.store.storage_errors import storage_errors
 
 MOST_ENTRIES = 1_000_000
@@ -193,7 +193,7 @@ def _sums(
         names.append("hour")
     if prices is not None:
         names.append("model")
-    spent = within(added_fields(rows, names), first, last)
+    spent = within(added_rows(rows, names), first, last)
     return added(spent if prices is None else price_rows(spent, prices), by)
 
 

@@ -100,20 +100,20 @@ def log_damaged(error: DamagedThreadError) -> None:
 def item_value(text: object) -> dict[str, Any]:
     """Return the value of an item of the store, `{DAMAGED: True}` if the value cannot be read."""
     try:
-        value = orjson.loads(cast("str", text))
+        value = json_value(cast("str", text))
     except UNREADABLE:
-        value = _lenient_value(text)
+        value = None
     return value if isinstance(value, dict) else {DAMAGED: True}
 
 
-def _lenient_value(text: object) -> object:
-    """Return a value that orjson refuses and Python reads, such as one with half a character. None
-    if Python cannot read it either.
+def json_value(text: str | bytes) -> Any:
+    """Return the value of a JSON text. What orjson refuses, such as half a character, is read by
+    Python.
     """
     try:
-        return json.loads(text.decode() if isinstance(text, bytes) else cast("str", text))
-    except UNREADABLE:
-        return None
+        return orjson.loads(text)
+    except ValueError:
+        return json.loads(text.decode() if isinstance(text, bytes) else text)
 
 
 def item_row(cursor: sqlite3.Cursor, row: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -19,11 +19,13 @@ from langgraph.store.base import Op
 from langgraph.store.base import Result as StoreResult
 from langgraph.store.postgres import PostgresStore
 from psycopg.rows import DictRow, dict_row, tuple_row
+from psycopg.types.json import set_json_loads
 from psycopg_pool import ConnectionPool
 
 from longtable.base.concurrency import a_from
 from longtable.base.errors import ConfigError
 from longtable.base.stored import Namespace
+from longtable.store.damage import json_value
 from longtable.store.encryption import META_TABLE, Meta, checked_serializer
 from longtable.store.heads import TABLE, Execute, Saver, SqlHeads, retry_once
 from longtable.store.leases import Lease, setup_lease
@@ -317,13 +319,18 @@ def open_threads(
                 pool.check()
                 raise
 
+    def configure(connection: Rows) -> None:
+        """Prepare a connection that the pool has opened."""
+        set_json_loads(json_value, connection)
+        outage.connected(connection)
+
     outage = StoreOutage(f"longtable-store-{next(_NUMBERS)}")
     with (
         outage.watching(),
         ConnectionPool(
             url,
             name=outage.pool_name,
-            configure=outage.connected,
+            configure=configure,
             connection_class=Rows,
             min_size=1,
             max_size=CONNECTIONS,

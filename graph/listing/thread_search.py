@@ -5,10 +5,10 @@ that have changed since are read, and those of which a message is shown.
 """
 
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from itertools import accumulate
+from itertools import accumulate, chain, islice
 
 from langchain_core.messages import BaseMessage
 
@@ -36,6 +36,8 @@ from longtable.tools.excerpts import short_excerpt
 
 LEAST_MESSAGES = 256
 """The index grows once this many messages are not in it. Until then it is quicker to read them."""
+MOST_AHEAD = 200
+"""The number of matches whose threads are read many at a time."""
 
 
 @dataclass(frozen=True)
@@ -80,18 +82,20 @@ def search_threads(
     entries.reverse()  # of equal matches, those of the newest thread come first
     reading = _Reading(threads, dict(entries), all_owners, on_damaged)
     words = _words_of(threads, entries, query, reading, on_indexed)
-    matches = list(words.matches(query))
-    reading = reading.of([info.thread_id for info, *_ in matches])
+    matches = words.matches(query)
+    best = list(islice(matches, MOST_AHEAD))
+    reading = reading.of([thread_id for thread_id, *_ in best])
     hits: list[SearchHit] = []
     seen: set[tuple[str, int]] = set()
-    for info, number, turn, score in matches:
+    for thread_id, number, turn, score in chain(best, matches):
         if len(hits) >= limit:
             break
-        if (info.thread_id, turn) in seen:
+        if (thread_id, turn) in seen:
             continue
-        message = reading.message(info.thread_id, number)
+        message = reading.message(thread_id, number)
         if message is not None:
-            seen.add((info.thread_id, turn))
+            seen.add((thread_id, turn))
+            info = info_of(thread_id, reading.entries[thread_id])
             hits.append(_hit(info, turn, number, message, query, score))
     return hits
 
@@ -154,16 +158,16 @@ class _Reading:
 class _Words:
     """The words of some threads, in an order in which each message has a number of its own."""
 
-    infos: Sequence[ThreadInfo]
+    thread_ids: Sequence[str]
     bases: Sequence[int]
     """For each thread, the number of all messages before it."""
     segments: Sequence[Segment]
 
-    def matches(self, query: str) -> Iterator[tuple[ThreadInfo, int, int, float]]:
+    def matches(self, query: str) -> Iterator[tuple[str, int, int, float]]:
         """Yield thread, number, turn and score of each matching message, the best first."""
         for match in ranked(self.segments, query):
             place = bisect_right(self.bases, match.number - 1) - 1
-            yield self.infos[place], match.number - self.bases[place], match.turn, match.score
+            yield self.thread_ids[place], match.number - self.bases[place], match.turn, match.score
 
 
 def _words_of(
@@ -174,16 +178,15 @@ def _words_of(
     on_indexed: OnIndexed | None,
 ) -> _Words:
     """Return the words of threads: from the index, or read now, if they changed since."""
-    infos = [info_of(thread_id, entry) for thread_id, entry in entries]
     states = states_of(threads, entries)
     store = threads.optional_store
     index = SearchIndex(store) if store is not None else None
     heads = index.heads() if index is not None else []
     postings = index.postings(heads, query) if index is not None else {}
     heads = [head for head in heads if head.key in postings]
-    wanted = {info.thread_id: states.get(info.thread_id, "") for info in infos}
-    holders = _holders(heads, wanted)
-    missing = [thread_id for thread_id in wanted if thread_id not in holders]
+    wanted = {thread_id: states.get(thread_id, "") for thread_id, _ in entries}
+    keys = _keys_of_segments(heads, wanted)
+    missing = [thread_id for thread_id in wanted if thread_id not in keys]
     reading = reading.of(missing)
     documents: dict[str, Document] = {}
     unwritten: list[Document] = []
@@ -199,32 +202,31 @@ def _words_of(
             # A search that is broken off leaves what it has read.
             _keep(threads, index, unwritten, wanted)
             unwritten = []
-    sizes = [_last_number(info.thread_id, holders, documents) for info in infos]
+    last_numbers = _last_numbers(heads, keys, documents.values())
+    sizes = [last_numbers.get(thread_id, 0) for thread_id in wanted]
     bases = [0, *accumulate(sizes)][:-1]
-    base_of = {info.thread_id: base for info, base in zip(infos, bases, strict=True)}
+    base_of = dict(zip(wanted, bases, strict=True))
     segments = [_moved(each.segment, base_of[name]) for name, each in documents.items()]
     bases_by_key: dict[str, dict[str, int]] = {head.key: {} for head in heads}
-    for name, (head, _) in holders.items():
-        bases_by_key[head.key][name] = base_of[name]
+    for name, key in keys.items():
+        bases_by_key[key][name] = base_of[name]
     for head in heads:
         segments.append(_segment(head, postings[head.key], bases_by_key[head.key]))
     if index is not None:
         _keep(threads, index, unwritten, wanted)
-    return _Words(infos, bases, segments)
+    return _Words(list(wanted), bases, segments)
 
 
-def _holders(
-    heads: Sequence[SearchHead], wanted: Mapping[str, str]
-) -> dict[str, tuple[SearchHead, range]]:
-    """Return for each wanted thread the segment that has it in its state of now, and the places of
-    its messages there. Threads that no segment has are left out.
+def _keys_of_segments(heads: Sequence[SearchHead], wanted: Mapping[str, str]) -> dict[str, str]:
+    """Return for each wanted thread the key of the segment that has it in its state of now. Threads
+    that no segment has are left out.
     """
-    holders: dict[str, tuple[SearchHead, range]] = {}
+    keys: dict[str, str] = {}
     for head in heads:
-        for (name, state, count), start in zip(head.threads, head.starts, strict=True):
-            if state and wanted.get(name) == state and name not in holders:
-                holders[name] = (head, range(start, start + count))
-    return holders
+        for name, state, _ in head.threads:
+            if state and wanted.get(name) == state:
+                keys.setdefault(name, head.key)
+    return keys
 
 
 def _document(thread_id: str, state: str, messages: Sequence[BaseMessage]) -> Document:
@@ -232,19 +234,23 @@ def _document(thread_id: str, state: str, messages: Sequence[BaseMessage]) -> Do
     return Document(thread_id, state, Index.build(originals).segment)
 
 
-def _last_number(
-    thread_id: str,
-    holders: Mapping[str, tuple[SearchHead, range]],
-    documents: Mapping[str, Document],
-) -> int:
-    """Return the number of a thread's last message that can be found, 0 if there is none."""
-    numbers: Sequence[int] = ()
-    if thread_id in documents:
-        numbers = documents[thread_id].segment.numbers
-    elif thread_id in holders:
-        head, places = holders[thread_id]
-        numbers = head.numbers[places.start : places.stop]
-    return numbers[-1] if numbers else 0
+def _last_numbers(
+    heads: Sequence[SearchHead], keys: Mapping[str, str], documents: Iterable[Document]
+) -> dict[str, int]:
+    """Return for each thread the number of its last message that can be found. Threads without one
+    are left out.
+    """
+    last: dict[str, int] = {}
+    for head in heads:
+        end = 0
+        for name, _, count in head.threads:
+            end += count
+            if count and keys.get(name) == head.key:
+                last[name] = head.numbers[end - 1]
+    for document in documents:
+        if document.segment.numbers:
+            last[document.thread_id] = document.segment.numbers[-1]
+    return last
 
 
 def _moved(segment: Segment, base: int) -> Segment:

@@ -3,9 +3,9 @@ separately.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, Literal, NotRequired
+from typing import Any, Literal, NotRequired, cast
 
 from langchain_core.messages import AIMessage, BaseMessage
 
@@ -29,8 +29,6 @@ CALL_FIGURES = ("calls", "input", "output", "cached", "reasoning", "cache_writte
 """Figures that a compaction keeps of its summariser's calls. Compactions written by earlier
 versions lack `cache_written`.
 """
-SUMMED = {*CALL_FIGURES, "unpriced", "cost", "charged"}
-"""The fields of a `Spent` that are added up."""
 
 
 @dataclass(frozen=True, order=True)
@@ -166,26 +164,21 @@ def added(rows: Iterable[Spent], by: Sequence[By]) -> list[Spent]:
     """Add up the rows that agree in the fields `by`. The sums are sorted, and their other text
     fields are empty.
     """
-    return added_fields(map(vars, rows), by)
-
-
-def added_fields(rows: Iterable[Mapping[str, Any]], by: Sequence[By]) -> list[Spent]:
-    """Do the same for rows of which each is the fields of a `Spent`. Empty fields may be
-    missing.
-    """
-    sums: dict[tuple[str, ...], dict[str, Any]] = {}
+    sums: dict[tuple[str, ...], Spent] = {}
     for row in rows:
-        key = tuple([str(row.get(name, "")) for name in by])
-        total = sums.setdefault(key, {})
-        for name in SUMMED & row.keys():
-            if row[name] is not None:
-                total[name] = total.get(name, 0) + row[name]
-    totals: list[Spent] = []
-    for key in sorted(sums):
-        names: dict[str, Any] = {"day": "", "thread": "", "model": ""}
-        names |= zip(by, key, strict=True)
-        totals.append(Spent(**names, **sums[key]))
-    return totals
+        key = tuple(str(getattr(row, name)) for name in by)
+        total = sums.get(key) or replace(
+            Spent("", "", ""), **cast("Any", dict(zip(by, key, strict=True)))
+        )
+        figures: Any = {name: getattr(total, name) + getattr(row, name) for name in CALL_FIGURES}
+        sums[key] = replace(
+            total,
+            **figures,
+            cost=total.cost if row.cost is None else (total.cost or 0.0) + row.cost,
+            charged=total.charged if row.charged is None else (total.charged or 0.0) + row.charged,
+            unpriced=total.unpriced + row.unpriced,
+        )
+    return [sums[key] for key in sorted(sums)]
 
 
 def _times(time: object) -> dict[str, Any]:

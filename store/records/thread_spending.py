@@ -12,7 +12,7 @@ from typing import Any
 from langgraph.store.base import BaseStore
 
 from longtable.base.stored import SPENDING
-from longtable.memory.counting.usage import Spent
+from longtable.memory.counting.usage import CALL_FIGURES, By, Spent
 
 VERSION = 1
 """Version of the record. A record of another version is computed anew."""
@@ -20,6 +20,7 @@ VERSION = 1
 
 FIELDS = {field.name for field in fields(Spent)}
 NEEDED = {"day", "thread", "model"}
+SUMMED = {*CALL_FIGURES, "unpriced", "cost", "charged"}
 Row = Mapping[str, Any]
 """The fields of a `Spent` that are not empty. A report adds up the rows of all threads, so none of
 them is made a `Spent` before.
@@ -73,6 +74,25 @@ def row_of(spent: Spent) -> Row:
         for name, value in asdict(spent).items()
         if name in NEEDED or value not in ("", 0, None) or (name == "charged" and value is not None)
     }
+
+
+def added_rows(rows: Iterable[Row], by: Sequence[By]) -> list[Spent]:
+    """Add up the rows that agree in the fields `by`, in no order. The other text fields of the sums
+    are empty.
+    """
+    sums: dict[tuple[str, ...], dict[str, Any]] = {}
+    for row in rows:
+        key = tuple([str(row.get(name, "")) for name in by])
+        total = sums.setdefault(key, {})
+        for name in SUMMED & row.keys():
+            if row[name] is not None:
+                total[name] = total.get(name, 0) + row[name]
+    totals: list[Spent] = []
+    for key, total in sums.items():
+        names: dict[str, Any] = dict.fromkeys(NEEDED, "")
+        names |= zip(by, key, strict=True)
+        totals.append(Spent(**names, **total))
+    return totals
 
 
 def keep_spending_of(store: BaseStore | None, thread_id: str, spending: Spending) -> None:
