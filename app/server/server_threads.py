@@ -35,14 +35,20 @@ from longtable.base.errors import (
     TurnPendingError,
 )
 from longtable.base.events import Event
-from longtable.base.stored import THREADS
-from longtable.graph.listing.thread_list import MOST_THREADS
+from longtable.base.stored import THREADS, Namespace
 from longtable.graph.running.answers import CompactionEvent, compaction_of
 from longtable.graph.thread_state import StoredThreads, is_pending, leftover_update
 from longtable.graph.transcripts import find_thread
 from longtable.memory.messages.marks import marks_of
 from longtable.nodes.state import compacting_update, thread_of, turn_of, values_of
-from longtable.store.records.thread_index import owner_of, title_of
+from longtable.store.records.item_values import (
+    MOST_ITEMS,
+    IsWanted,
+    KeyValue,
+    newest_of,
+    values_in,
+)
+from longtable.store.records.thread_index import Entry, owner_of, title_of
 
 Result = TypeVar("Result")
 GRAPH = "longtable"
@@ -152,18 +158,20 @@ class ServerThreads(StoredThreads):
         yield
 
 
-def threads_there(threads: ServerThreads) -> set[str]:
-    """Return the ids of the server's threads. A thread that the server copied has no entry in the
-    index yet, so the entry is written here.
+def entries_there(threads: ServerThreads) -> list[KeyValue]:
+    """Return id and entry in the index of each thread of the server, in no order. A thread that the
+    server copied has no entry yet, so it is written here.
     """
     found = _server_threads(threads)
-    (items,) = threads.batch([SearchOp(THREADS, limit=MOST_THREADS)])
-    indexed = {item.key for item in items}
+    entries = dict(values_in(threads.optional_store, THREADS))
     for thread_id, metadata in found.items():
-        if thread_id not in indexed and metadata.get("graph_id"):
+        if thread_id not in entries and metadata.get("graph_id"):
             with suppress(LongtableError):
-                _index_copy(threads, thread_id, metadata)
-    return {*found}
+                entry = _entry_of_copy(threads, thread_id, metadata)
+                if entry is not None:
+                    threads.batch([PutOp(THREADS, thread_id, entry, False)])
+                    entries[thread_id] = entry
+    return [(thread_id, entries[thread_id]) for thread_id in found if thread_id in entries]
 
 
 def _server_threads(threads: ServerThreads) -> dict[str, Mapping[str, Any]]:
@@ -175,16 +183,20 @@ def _server_threads(threads: ServerThreads) -> dict[str, Mapping[str, Any]]:
     return {thread_id: thread["metadata"] or {} for thread_id, thread in found.items()}
 
 
-def _index_copy(threads: ServerThreads, thread_id: str, metadata: Mapping[str, Any]) -> None:
-    """Write the entry in the index for a thread that the server copied."""
+def _entry_of_copy(
+    threads: ServerThreads, thread_id: str, metadata: Mapping[str, Any]
+) -> Entry | None:
+    """Return the entry in the index for a thread that the server copied, None if no turn of it was
+    copied.
+    """
     state = threads.load(thread_id)
     thread = thread_of(values_of(state))
     turn = turn_of(values_of(state))
     if not turn.get("number") or not thread.messages:
-        return
+        return None
     times = [str(marks_of(message).get("time") or "") for message in thread.messages]
     asked = next((each.text for each in thread.messages if each.type == "human"), "")
-    entry = {
+    return {
         "title": str(metadata.get("title") or "") or title_of(asked),
         "project": str(metadata.get("project") or ""),
         "owner": owner_of(turn),
@@ -194,7 +206,6 @@ def _index_copy(threads: ServerThreads, thread_id: str, metadata: Mapping[str, A
         "messages": thread.length,
         "model": str((state.values.get("brief") or {}).get("model") or ""),
     }
-    threads.batch([PutOp(THREADS, thread_id, entry, False)])
 
 
 async def write_metadata(client: LangGraphClient, thread_id: str) -> None:
@@ -361,6 +372,20 @@ class _ServerStore(BaseStore):
         return [self._do(op) for op in ops]
 
     abatch: Any = a_from(batch)
+
+    def values_in(self, namespace: Namespace) -> Iterator[KeyValue]:
+        """See `longtable.store.records.item_values`."""
+        search = self.threads.client.store.search_items
+        found = self.threads.wait(search(namespace, limit=MOST_ITEMS))
+        return (
+            (item["key"], item["value"])
+            for item in found["items"]
+            if tuple(item["namespace"]) == namespace
+        )
+
+    def newest_in(self, namespace: Namespace, is_wanted: IsWanted, most: int) -> list[KeyValue]:
+        """See `longtable.store.records.item_values`. A server cannot order values."""
+        return newest_of(self.values_in(namespace), is_wanted, most)
 
     def _do(self, op: Op) -> Any:
         store = self.threads.client.store

@@ -66,6 +66,18 @@ def list_threads(
             f"a page of threads takes no negative limit or offset, found limit={limit},"
             f" offset={offset}"
         )
+    is_wanted = wanted_by(text=text, project=project, owner=owner, all_owners=all_owners)
+    newest = _newest(persistence, is_wanted, offset + limit)
+    return [info_of(thread_id, entry) for thread_id, entry in newest[offset:]]
+
+
+alist_threads = a_from(list_threads)
+
+
+def wanted_by(
+    *, text: str = "", project: str | None = None, owner: str | None, all_owners: bool = False
+) -> IsWanted:
+    """Return the function that chooses threads by their entries; see `list_threads`."""
     words = text.casefold().split()
 
     def is_wanted(_: str, entry: Entry) -> bool:
@@ -75,20 +87,14 @@ def list_threads(
             and (not words or _names_all(str(entry.get("title") or ""), words))
         )
 
-    newest = _newest(persistence, is_wanted, offset + limit)
-    return [info_of(thread_id, entry) for thread_id, entry in newest[offset:]]
-
-
-alist_threads = a_from(list_threads)
+    return is_wanted
 
 
 def visible_entries(
     persistence: "Persistence | StoredThreads", owner: str | None, *, all_owners: bool
 ) -> list[KeyValue]:
     """Return id and entry of each thread that an owner may see, the most recently used first."""
-    return _newest(
-        persistence, lambda _, entry: is_visible(entry, owner, all_owners=all_owners), MOST_THREADS
-    )
+    return _newest(persistence, wanted_by(owner=owner, all_owners=all_owners), MOST_THREADS)
 
 
 def is_visible(entry: Entry, owner: str | None, *, all_owners: bool) -> bool:

@@ -15,8 +15,8 @@ from langgraph.store.memory import InMemoryStore
 from langgraph_sdk.client import LangGraphClient
 
 from longtable.app.server.server_lists import PAGE
-from longtable.app.server.server_threads import AEGRA_DATABASE, ServerThreads, threads_there
-from longtable.base.stored import SEARCH
+from longtable.app.server.server_threads import AEGRA_DATABASE, ServerThreads, entries_there
+from longtable.base.stored import SEARCH, THREADS
 from longtable.graph.listing.thread_search import LEAST_MESSAGES
 from tests.app.test_studio import new_thread, running, said, with_client
 from tests.support.model_server import ModelServer, open_model_server
@@ -223,7 +223,10 @@ def test_on_aegra_the_store_of_the_runs_is_read_and_threads_are_listed(
     async def work() -> None:
         async with httpx.AsyncClient(transport=transport, base_url="http://aegra") as http:
             threads = ServerThreads(LangGraphClient(http), asyncio.get_running_loop())
-            assert await asyncio.to_thread(threads_there, threads) == {"t1", "t2"}
+            store.put(THREADS, "t2", {"title": "two"})
+            store.put(THREADS, "gone", {})
+            entries = await asyncio.to_thread(entries_there, threads)
+            assert entries == [("t2", {"title": "two"})]
             await asyncio.to_thread(threads.optional_store.put, ("longtable",), "key", {"value": 1})
         assert [request["limit"] for request in asked] == [PAGE, PAGE]
         item = store.get(("longtable",), "key")
