@@ -18,6 +18,7 @@ from longtable.app.server.server_lists import PAGE
 from longtable.app.server.server_threads import AEGRA_DATABASE, ServerThreads, entries_there
 from longtable.base.stored import SEARCH, THREADS
 from longtable.graph.listing.thread_search import LEAST_MESSAGES
+from longtable.store.records.item_values import newest_in, values_in
 from tests.app.test_studio import new_thread, running, said, with_client
 from tests.support.model_server import ModelServer, open_model_server
 from tests.support.model_server import say as model_says
@@ -232,5 +233,28 @@ def test_on_aegra_the_store_of_the_runs_is_read_and_threads_are_listed(
         item = store.get(("longtable",), "key")
         assert item is not None
         assert item.value == {"value": 1}
+
+    asyncio.run(work())
+
+
+def test_values_of_a_namespace_are_not_those_below_it() -> None:
+    def answer(_: httpx.Request) -> httpx.Response:
+        times = {"created_at": "2026-11-27", "updated_at": "2026-11-27"}
+        places = [[*THREADS], [*THREADS, "below"]]
+        items = [
+            {"namespace": place, "key": place[-1], "value": {"updated": place[-1]}, **times}
+            for place in places
+        ]
+        return httpx.Response(200, json={"items": items})
+
+    async def work() -> None:
+        transport = httpx.MockTransport(answer)
+        async with httpx.AsyncClient(transport=transport, base_url="http://server") as http:
+            threads = ServerThreads(LangGraphClient(http), asyncio.get_running_loop())
+            wanted = [("threads", {"updated": "threads"})]
+            store = threads.optional_store
+            assert await asyncio.to_thread(lambda: list(values_in(store, THREADS))) == wanted
+            newest = await asyncio.to_thread(newest_in, store, THREADS, lambda *_: True, 9)
+            assert newest == wanted
 
     asyncio.run(work())

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from longtable.base.stored import SEARCH, SEARCH_TERMS
+from longtable.base.stored import SEARCH, SEARCH_TERMS, SPENDING
 from longtable.graph import (
     Context,
     Conversation,
@@ -18,6 +18,7 @@ from longtable.graph import (
     open_persistence,
     prune_threads,
     pruning,
+    usage_of_threads,
 )
 from longtable.graph.listing import thread_search
 from longtable.graph.listing.thread_list import MOST_THREADS, list_threads
@@ -204,3 +205,15 @@ def test_a_store_that_cannot_be_written_to_is_searched_all_the_same(
 
     monkeypatch.setattr(SearchIndex, "add", fail)
     assert [hit.thread_id for hit in search_threads(kept, "kestrel")] == ["a"]
+
+
+def test_a_turn_writes_nothing_for_the_index(kept: Persistence) -> None:
+    said(kept, "a", "kestrel")
+    search_threads(kept, "kestrel")
+    usage_of_threads(kept)
+    places = (SEARCH, SEARCH_TERMS, SPENDING)
+    before = [kept.store.search(place, limit=1_000) for place in places]
+    assert all(before)
+    said(kept, "a", "heron")
+    said(kept, "b", "heron")
+    assert [kept.store.search(place, limit=1_000) for place in places] == before
