@@ -15,6 +15,7 @@ from longtable.graph import (
     Persistence,
     build_graph,
     delete_thread,
+    move_thread,
     open_persistence,
     prune_threads,
     pruning,
@@ -94,18 +95,26 @@ def test_the_index_finds_what_reading_every_thread_finds(kept: Persistence) -> N
         owner = chance.choice(["ann", "bob", None])
         texts = [text() for _ in range(chance.randint(1, 4))]
         said(kept, f"t{number}", *texts, owner=owner)
-    for step in range(24):
+    for step in range(48):
         owner = chance.choice(["ann", "bob", None])
         infos = list_threads(kept, owner=owner)
         info = chance.choice(infos)
         conversation = said(kept, info.thread_id, owner=info.owner)
-        change = step % 4
+        change = step % 7
         if change == 0:
             conversation.ask(text())
         elif change == 1:
             conversation.exclude(str(chance.choice(conversation.history()).id))
         elif change == 2:
             conversation.fork(1)
+        elif change == 3:
+            conversation.undo()
+        elif change == 4:
+            move_thread(kept, info.thread_id, chance.choice("xy"), owner=info.owner)
+        elif change == 5:
+            later = datetime.now(UTC) + timedelta(days=9)
+            age = timedelta(days=1)
+            prune_threads(kept, older_than=age, now=later, keep_archive=True, owner=owner)
         elif len(infos) > 3:
             delete_thread(kept, info.thread_id, owner=info.owner)
         for query in chance.sample(WORDS, 3):
