@@ -40,7 +40,8 @@ is searched by meaning.
 """
 
 SPENT: Namespace = ("longtable", "spent")
-"""Prefix of all namespaces of the kind `spent`; see `KINDS`."""
+AUDIT: Namespace = ("longtable", "audit")
+"""Prefixes of all namespaces of the kinds `spent` and `audit`; see `KINDS`."""
 
 Kind = Literal[
     "archive",

@@ -3,7 +3,11 @@
 HEAD = "| measured | figure | goal | |\n|---|---:|---:|---|"
 
 
-def row(what: str, figure: float, goal: float) -> str:
-    """Return the row of a figure, which should be at most its goal."""
+def row(what: str, figure: float, goal: float | None) -> str:
+    """Return the row of a figure, which should be at most its goal. A figure without a goal is only
+    told.
+    """
+    if goal is None:
+        return f"| {what} | {figure:.2f} | | |"
     met = "met" if figure <= goal else "missed"
     return f"| {what} | {figure:.2f} | {goal:g} | {met} |"

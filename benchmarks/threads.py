@@ -1,22 +1,30 @@
-"""Threads by the thousand: list, usage and search over a store of many. `python -m
-benchmarks.threads [THREADS]`.
+"""Threads by the thousand: list, usage and search over a store of many.
 
-The threads have two turns each and are copies of one, with texts of their own. Each figure is the
-processor time of one call in this process: the first call, which reads every thread, and the
-median of the next ones.
+python -m benchmarks.threads [THREADS [THREADS_ON_SERVER]]
+
+The threads on SQLite and PostgreSQL have two turns each and are copies of one, with texts of their
+own. Those of `langgraph dev` have one turn each; filling it takes longer the more it has. Each
+figure is seconds of one call: the first call, which reads every thread, and the median of the next
+ones. On SQLite it is processor time; elsewhere, where another process works as well, it is what a
+person waits. The goals are those for 10,000 threads.
 """
 
+import asyncio
 import random
 import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
+import httpx
 from langchain_core.messages import AIMessage, BaseMessage
 
+from benchmarks.goals import HEAD, row
+from benchmarks.routes import OWNER, TIMEOUT
+from benchmarks.routes import fill as fill_server
 from longtable.graph import (
     Context,
     Conversation,
@@ -27,15 +35,22 @@ from longtable.graph import (
     search_threads,
     usage_of_threads,
 )
+from longtable.graph.reports import audit_of_threads
 from longtable.graph.thread_state import threads_in
 from longtable.graph.transcripts import load_thread, save_thread
+from tests.app.test_studio import running
 from tests.support.models import script
+from tests.support.postgres import postgres_server, stop_postgres_server
 
 THREADS = 10_000
+ON_SERVER = 1_000
 CALLS = 5
 WORDS = 3_000
 """The size of the vocabulary: words that occur seldom and often, as in a language."""
 GOALS = {"list": 0.05, "usage": 0.2, "search": 0.5}
+
+Calls = Mapping[str, Callable[[], object]]
+Clock = Callable[[], float]
 
 
 def text(chance: random.Random) -> str:
@@ -63,35 +78,74 @@ def fill(kept: Persistence, count: int) -> None:
         save_thread(threads, mine)
 
 
-def seconds(call: Callable[[], object]) -> tuple[float, float]:
-    """Return the processor time of the first call, and the median of the next ones."""
+def seconds(call: Callable[[], object], clock: Clock) -> tuple[float, float]:
+    """Return the time of the first call, and the median of the next ones."""
     taken: list[float] = []
     for _ in range(CALLS + 1):
-        start = time.process_time()
+        start = clock()
         call()
-        taken.append(time.process_time() - start)
+        taken.append(clock() - start)
     return taken[0], statistics.median(taken[1:])
+
+
+def rows(store: str, calls: Calls, clock: Clock) -> Iterator[str]:
+    """Yield the rows of a table for the calls on a store."""
+    for name, call in calls.items():
+        first, later = seconds(call, clock)
+        yield row(f"{store}: {name}, first, s", first, None)
+        yield row(f"{store}: {name}, s", later, GOALS.get(name))
+
+
+def rows_at(url: str, name: str, count: int, clock: Clock) -> Iterator[str]:
+    """Fill the store at a URL, open it again, and yield its rows."""
+    with open_persistence(url) as kept:
+        fill(kept, count)
+    chance = random.Random(2)
+    with open_persistence(url) as kept:
+        calls: Calls = {
+            "list": lambda: list_threads(kept, limit=100),
+            "usage": lambda: usage_of_threads(kept, by=["day"]),
+            "search": lambda: search_threads(kept, text(chance)[:40]),
+            "audit": lambda: audit_of_threads(kept),
+        }
+        yield from rows(f"{name}, {count:,} threads", calls, clock)
+
+
+def rows_on_server(folder: Path, count: int) -> Iterator[str]:
+    """Fill `langgraph dev`, and yield the rows of its routes."""
+    with running(folder, {"scripted": "tests.support.served:graph"}) as url:
+        asyncio.run(fill_server(url, count))
+        with httpx.Client(base_url=f"{url}/longtable", headers=OWNER, timeout=TIMEOUT) as http:
+
+            def get(path: str) -> None:
+                http.get(path).raise_for_status()
+
+            calls: Calls = {
+                "list": lambda: get("threads"),
+                "usage": lambda: get("usage?by=day"),
+                "search": lambda: get("search?q=north"),
+                "audit": lambda: get("audit"),
+            }
+            yield from rows(f"HTTP, {count:,} threads", calls, time.perf_counter)
 
 
 def main() -> None:
     """Print the table."""
     count = int(sys.argv[1]) if len(sys.argv) > 1 else THREADS
-    chance = random.Random(2)
-    with tempfile.TemporaryDirectory() as folder:
-        with open_persistence(f"sqlite:///{Path(folder) / 'chat.db'}") as kept:
-            fill(kept, count)
-        with open_persistence(f"sqlite:///{Path(folder) / 'chat.db'}") as kept:
-            calls: dict[str, Callable[[], object]] = {
-                "list": lambda: list_threads(kept, limit=100),
-                "usage": lambda: usage_of_threads(kept, by=["day"]),
-                "search": lambda: search_threads(kept, text(chance)[:40]),
-            }
-            print(f"| {count:,} threads | first, s | next, s | goal, s | |")
-            print("|---|---:|---:|---:|---|")
-            for name, call in calls.items():
-                first, later = seconds(call)
-                met = "met" if later <= GOALS[name] else "missed"
-                print(f"| {name} | {first:.2f} | {later:.3f} | {GOALS[name]:g} | {met} |")
+    on_server = int(sys.argv[2]) if len(sys.argv) > 2 else ON_SERVER
+    print(HEAD)
+    with tempfile.TemporaryDirectory(prefix="longtable-threads-") as name:
+        folder = Path(name)
+        for line in rows_at(f"sqlite:///{folder}/chat.db", "SQLite", count, time.process_time):
+            print(line, flush=True)
+        try:
+            url = postgres_server().create()
+            for line in rows_at(url, "PostgreSQL", count, time.perf_counter):
+                print(line, flush=True)
+        finally:
+            stop_postgres_server()
+        for line in rows_on_server(folder, on_server):
+            print(line, flush=True)
 
 
 if __name__ == "__main__":

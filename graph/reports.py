@@ -4,7 +4,8 @@ of prices.
 
 import json
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
@@ -14,9 +15,9 @@ from langgraph.store.base import Item, SearchOp
 
 from longtable.base.concurrency import a_from
 from longtable.base.errors import ConfigError
-from longtable.base.stored import SPENDING, SPENT, USAGE, thread_namespace
-from longtable.graph.listing.thread_list import MOST_THREADS, ThreadInfo, list_threads
-from longtable.graph.listing.thread_states import states_of
+from longtable.base.stored import AUDIT, SPENDING, SPENT, USAGE, Namespace, thread_namespace
+from longtable.graph.listing.thread_list import visible_entries
+from longtable.graph.listing.thread_states import OnIndexed, states_of
 from longtable.graph.thread_state import StoredThreads, threads_in
 from longtable.graph.transcripts import find_thread, load_thread, spent_in, usage_key
 from longtable.memory.counting.prices import Price, price_rows
@@ -26,11 +27,14 @@ from longtable.nodes.closing.spending import rows_of
 from longtable.nodes.tooling.audit import AuditEntry
 from longtable.store.damage import Report, log_damaged, readable, skip_unreadable
 from longtable.store.persistence import Persistence
-from longtable.store.records.thread_index import may_see
-from longtable.store.records.thread_spending import Spending, keep_spending_of
+from longtable.store.records.item_values import values_in
+from longtable.store.records.retired import DAMAGED
+from longtable.store.records.thread_index import Entry, may_see, owner_of
+from longtable.store.records.thread_spending import Row, Spending, added_rows, keep_spending_of
 from longtable.store.storage_errors import storage_errors
 
 MOST_ENTRIES = 1_000_000
+FEW_THREADS = 100
 ALL: tuple[By, ...] = ("day", "thread", "model", "purpose", "voice")
 TIMES = {7: "%Y-%m", 10: "%Y-%m-%d", 13: "%Y-%m-%dT%H"}
 PRICE_FIELDS = {"input", "output", "cached", "reasoning", "cache_write"}
@@ -52,13 +56,8 @@ def audit_of(
         raise ConfigError(
             "the audit is kept in a store: compile the graph with it, graph.compile(..., store=...)"
         )
-    with readable(thread_id, "its audit"):
-        entries = [
-            AuditEntry.from_json(item.value)
-            for item in items
-            if isinstance(item, Item) and tuple(item.namespace) == namespace
-        ]
-        return sorted(entries, key=lambda entry: (entry.turn, entry.time, entry.key))
+    entries = _audit_in(thread_id, [item for item in items if tuple(item.namespace) == namespace])
+    return sorted(entries, key=lambda entry: (entry.turn, entry.time, entry.key))
 
 
 def audit_of_threads(
@@ -74,14 +73,41 @@ def audit_of_threads(
     `on_damaged` is called for each thread that cannot be read; by default it writes to the log.
     """
     threads = threads_in(persistence)
-    entries: list[tuple[str, AuditEntry]] = []
-    for info in list_threads(persistence, limit=MOST_THREADS, owner=owner, all_owners=all_owners):
+    visible = visible_entries(threads, owner, all_owners=all_owners)
+    with storage_errors():
+        stored = _stored_audits(threads, [thread_id for thread_id, _ in visible])
+    pairs: list[tuple[str, AuditEntry]] = []
+    for thread_id, entry in visible:
         with skip_unreadable(on_damaged):
-            entries += [
-                (info.thread_id, entry)
-                for entry in audit_of(threads, info.thread_id, owner, all_owners=all_owners)
-            ]
-    return sorted(entries, key=lambda pair: (pair[1].time, pair[0], pair[1].key))
+            if DAMAGED in entry:  # only the thread itself knows whose it is
+                audit = audit_of(threads, thread_id, owner, all_owners=all_owners)
+            else:
+                audit = _audit_in(thread_id, stored.get(thread_namespace("audit", thread_id), ()))
+            pairs += [(thread_id, each) for each in audit]
+    return sorted(pairs, key=lambda pair: (pair[1].time, pair[0], pair[1].key))
+
+
+def _stored_audits(
+    threads: StoredThreads, thread_ids: Sequence[str]
+) -> Mapping[Namespace, Sequence[Item]]:
+    """Return the queries of threads by namespace, as they are stored. A few threads are asked for
+    one by one, many together with all others.
+    """
+    if len(thread_ids) <= FEW_THREADS:
+        namespaces = [thread_namespace("audit", thread_id) for thread_id in thread_ids]
+    else:
+        namespaces = [AUDIT]
+    found: dict[Namespace, list[Item]] = defaultdict(list)
+    for items in threads.batch([SearchOp(each, limit=MOST_ENTRIES) for each in namespaces]):
+        for item in items or []:
+            found[tuple(item.namespace)].append(item)
+    return found
+
+
+def _audit_in(thread_id: str, items: Sequence[Item]) -> list[AuditEntry]:
+    """Return stored queries of a thread. Raises `DamagedThreadError` if one cannot be read."""
+    with readable(thread_id, "its audit"):
+        return [AuditEntry.from_json(item.value) for item in items]
 
 
 aaudit_of_threads = a_from(audit_of_threads)
@@ -113,6 +139,7 @@ def usage_of_threads(
     on_damaged: Report = log_damaged,
     first: str = "",
     last: str = "",
+    on_indexed: OnIndexed | None = None,
 ) -> list[Spent]:
     """Return the tokens that an owner's threads took, added up `by` hour, day, month, thread,
     model, project, purpose or voice.
@@ -124,7 +151,8 @@ def usage_of_threads(
     "2026-11-23T09".
 
     `pandas.DataFrame` accepts the returned list. `on_damaged` is called for each thread that cannot
-    be read; by default it writes to the log.
+    be read; by default it writes to the log. `on_indexed` is called with the number of threads that
+    were read, and of those to be read: all of them for the first report, later those that changed.
     """
     threads = threads_in(persistence)
     (items,) = threads.batch([SearchOp(USAGE, limit=MOST_ENTRIES)])
@@ -134,46 +162,99 @@ def usage_of_threads(
         if all_owners or may_see(item.value.get("owner"), owner)
     }
     (kept,) = threads.batch([SearchOp(SPENT, limit=MOST_ENTRIES)])
-    spent: list[Spent] = []
-    there: set[str] = set()
-    infos = list_threads(threads, limit=MOST_THREADS, owner=owner, all_owners=all_owners)
-    for info, spending in _spending_of(threads, infos, all_owners, on_damaged):
-        there.add(info.thread_id)
-        if spending.rows:  # one whose deletion was cut short counts once
-            spent += spending.in_project(info.project)
-            deleted.pop(spending.usage_key, None)
-    for item in kept or []:
-        visible = all_owners or may_see(item.value.get("owner"), owner)
-        if visible and item.value["thread"] not in there:
-            spent += rows_of(item.value)
-    for item in deleted.values():
-        spent += [Spent(**row) for row in item["rows"]]
-    spent = within(spent, first, last)
-    return added(spent if prices is None else price_rows(spent, prices), by)
+    spending = _spending_of(threads, owner, all_owners, on_damaged, on_indexed)
+    rows = _rows(
+        spending,
+        deleted,
+        [
+            item.value
+            for item in kept or []
+            if all_owners or may_see(item.value.get("owner"), owner)
+        ],
+    )
+    return _sums(rows, by, prices, first, last)
 
 
 ausage_of_threads = a_from(usage_of_threads)
 
 
+def _sums(
+    rows: Iterable[Row],
+    by: Sequence[By],
+    prices: Mapping[str, Price] | None,
+    first: str,
+    last: str,
+) -> list[Spent]:
+    """Return the rows of a period, added up. Rows that agree in all that matters are added up
+    first, so that few have to be compared and priced.
+    """
+    names: list[By] = [*by]
+    if first or last:
+        names.append("hour")
+    if prices is not None:
+        names.append("model")
+    spent = within(added_rows(rows, names), first, last)
+    return added(spent if prices is None else price_rows(spent, prices), by)
+
+
+def _rows(
+    spending: Iterable[tuple[str, Entry, Spending]],
+    deleted: dict[str, Mapping[str, Any]],
+    kept: Sequence[dict[str, Any]],
+) -> Iterator[Row]:
+    """Yield the rows of threads, then those of turns whose thread is gone (`kept`), and of threads
+    that were deleted, by their usage key.
+    """
+    there: set[str] = set()
+    for thread_id, entry, took in spending:
+        there.add(thread_id)
+        if took.rows:  # one whose deletion was cut short counts once
+            yield from took.in_project(str(entry.get("project") or ""))
+            deleted.pop(took.usage_key, None)
+    for value in kept:
+        if value["thread"] not in there:
+            yield from map(vars, rows_of(value))
+    for gone in deleted.values():
+        yield from gone["rows"]
+
+
 def _spending_of(
-    threads: StoredThreads, infos: Sequence[ThreadInfo], all_owners: bool, on_damaged: Report
-) -> Iterator[tuple[ThreadInfo, Spending]]:
-    """Yield what each thread took. Only threads that changed since the last report are read."""
-    states = states_of(threads, infos)
-    (items,) = threads.batch([SearchOp(SPENDING, limit=MOST_ENTRIES)])
-    known = {item.key: item.value for item in items or [] if item.namespace == SPENDING}
-    for info in infos:
-        state = states.get(info.thread_id, "")
-        spending = Spending.from_json(known.get(info.thread_id, {}))
-        if spending is None or not state or spending.state != state:
-            spending = None
-            with skip_unreadable(on_damaged):
-                whole, _ = load_thread(threads, info.thread_id, info.owner, all_owners=all_owners)
-                spending = Spending(state, usage_key(whole), spent_in(whole))
-            if spending is not None and state:
-                keep_spending_of(threads.optional_store, info.thread_id, spending)
+    threads: StoredThreads,
+    owner: str | None,
+    all_owners: bool,
+    on_damaged: Report,
+    on_indexed: OnIndexed | None,
+) -> Iterator[tuple[str, Entry, Spending]]:
+    """Yield id, entry in the index, and what it took, of each thread that can be read. Only threads
+    that changed since the last report are read, and those of which only they know whose they are.
+    """
+    entries = visible_entries(threads, owner, all_owners=all_owners)
+    states = states_of(threads, entries)
+    changed = dict(entries)
+    store = threads.optional_store
+    for thread_id, value in values_in(store, SPENDING) if store is not None else ():
+        entry = changed.get(thread_id)
+        if entry is None or DAMAGED in entry:
+            continue
+        known = Spending.from_json(value)
+        if known is not None and known.state == states.get(thread_id):
+            del changed[thread_id]
+            yield thread_id, entry, known
+    reading = threads.reading([*changed])
+    for done, (thread_id, entry) in enumerate(changed.items()):
+        if on_indexed is not None:
+            on_indexed(done, len(changed))
+        state = states.get(thread_id, "")
+        spending: Spending | None = None
+        with skip_unreadable(on_damaged):
+            whole, _ = load_thread(
+                reading, thread_id, owner_of(entry), all_owners=all_owners, entry=entry
+            )
+            spending = Spending.of(state, usage_key(whole), spent_in(whole))
         if spending is not None:
-            yield info, spending
+            if state:
+                keep_spending_of(store, thread_id, spending)
+            yield thread_id, entry, spending
 
 
 def within(rows: list[Spent], first: str, last: str) -> list[Spent]:

@@ -121,15 +121,20 @@ def find_thread(
     all_owners: bool = False,
     checkpoint_id: str | None = None,
     lossy: bool = False,
+    entry: Json | None = None,
 ) -> tuple[StateSnapshot, Json]:
     """Return the state of a thread and its entry in the index. The entry is empty if it is damaged.
+    `entry`: the entry, if it was read before.
 
     Raises `ThreadNotFoundError` if the thread does not exist or belongs to another owner. Raises
     `DamagedThreadError` if it cannot be read or has lost messages; with `lossy`, lost messages are
     accepted.
     """
-    entry = index_entry(threads, thread_id)  # before the state: others may write while it is read
-    state = threads.load(thread_id, checkpoint_id)
+    known = entry
+    entry = index_entry(threads, thread_id) if known is None else known
+    state = threads.load(thread_id, checkpoint_id)  # after the entry: others may write meanwhile
+    if known is not None and not is_stored(state):
+        entry = index_entry(threads, thread_id)  # it may have been deleted since
     theirs = state_owner(state) or owner_of(entry)
     if not (is_stored(state) or entry) or not (all_owners or may_see(theirs, owner)):
         raise ThreadNotFoundError(thread_id)
@@ -158,6 +163,7 @@ def load_thread(
     all_owners: bool = False,
     checkpoint_id: str | None = None,
     lossy: bool = False,
+    entry: Json | None = None,
 ) -> tuple[ThreadRecord, StateSnapshot]:
     """Read a whole thread, as it is now or as it was at a checkpoint. Raises the errors of
     `find_thread`.
@@ -169,6 +175,7 @@ def load_thread(
         all_owners=all_owners,
         checkpoint_id=checkpoint_id,
         lossy=lossy,
+        entry=entry,
     )
     with readable(thread_id, "what is kept of it in the store"):
         return _whole(threads, thread_id, state, entry), state

@@ -10,6 +10,8 @@ from datetime import datetime
 from functools import lru_cache, partial
 from typing import Any, cast
 
+import orjson
+
 from longtable.base.errors import (
     ArchiveFormatError,
     ArchiveGapError,
@@ -98,10 +100,20 @@ def log_damaged(error: DamagedThreadError) -> None:
 def item_value(text: object) -> dict[str, Any]:
     """Return the value of an item of the store, `{DAMAGED: True}` if the value cannot be read."""
     try:
-        value = json.loads(text.decode() if isinstance(text, bytes) else cast("str", text))
+        value = json_value(cast("str", text))
     except UNREADABLE:
         value = None
     return value if isinstance(value, dict) else {DAMAGED: True}
+
+
+def json_value(text: str | bytes) -> Any:
+    """Return the value of a JSON text. What orjson refuses, such as half a character, is read by
+    Python.
+    """
+    try:
+        return orjson.loads(text)
+    except ValueError:
+        return json.loads(text.decode() if isinstance(text, bytes) else text)
 
 
 def item_row(cursor: sqlite3.Cursor, row: tuple[Any, ...]) -> tuple[Any, ...]:

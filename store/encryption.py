@@ -10,7 +10,7 @@ import hashlib
 import json
 import os
 import sqlite3
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass
 from typing import Any
@@ -27,8 +27,10 @@ from longtable.base.errors import (
     PersistenceError,
     StoreKeyError,
 )
+from longtable.base.stored import Namespace
 from longtable.store.damage import UNREADABLE
 from longtable.store.loading import MessageSerializer
+from longtable.store.records.item_values import IsWanted, KeyValue, newest_of, values_in
 from longtable.store.records.retired import DAMAGED
 
 LEAST_CHARS = 16
@@ -95,6 +97,16 @@ class EncryptedStore(BaseStore):
 
     abatch: Any = a_from(batch)
 
+    def values_in(self, namespace: Namespace) -> Iterator[KeyValue]:
+        """See `longtable.store.records.item_values`."""
+        return ((key, self._value(value)) for key, value in values_in(self.inner, namespace))
+
+    def newest_in(self, namespace: Namespace, is_wanted: IsWanted, most: int) -> list[KeyValue]:
+        """See `longtable.store.records.item_values`. All values are decrypted: their order is
+        encrypted with them.
+        """
+        return newest_of(self.values_in(namespace), is_wanted, most)
+
     def _encrypt(self, op: Op) -> Op:
         if not isinstance(op, PutOp) or op.value is None:
             return op
@@ -105,11 +117,18 @@ class EncryptedStore(BaseStore):
             return [self._decrypt(item) for item in result]
         if isinstance(result, Item) and SEALED in result.value:
             result = copy(result)
-            try:
-                result.value = decrypted(self.serializer, result.value[SEALED])
-            except UNDECODABLE:
-                result.value = {DAMAGED: True}
+            result.value = self._value(result.value)
         return result
+
+    def _value(self, value: dict[str, Any]) -> dict[str, Any]:
+        """Return a stored value decrypted, `{DAMAGED: True}` if it cannot be decrypted."""
+        if SEALED not in value:
+            return value
+        try:
+            plain: dict[str, Any] = decrypted(self.serializer, value[SEALED])
+        except UNDECODABLE:
+            return {DAMAGED: True}
+        return plain
 
 
 def _serializer(key: str, salt: bytes) -> EncryptedSerializer:

@@ -21,10 +21,13 @@ from langgraph.store.base import Op, PutOp
 from langgraph.store.base import Result as StoreResult
 from langgraph.store.postgres import PostgresStore
 from psycopg.rows import DictRow, dict_row, tuple_row
+from psycopg.types.json import set_json_loads
 from psycopg_pool import ConnectionPool
 
 from longtable.base.concurrency import a_from
 from longtable.base.errors import ConfigError
+from longtable.base.stored import Namespace
+from longtable.store.damage import json_value
 from longtable.store.encryption import META_TABLE, Meta, checked_serializer
 from longtable.store.heads import (
     TABLE,
@@ -47,6 +50,7 @@ from longtable.store.history_cache import (
 )
 from longtable.store.leases import Lease, setup_lease
 from longtable.store.loading import MessageSerializer
+from longtable.store.records.item_values import IsWanted, KeyValue, decoded, first_wanted
 
 CONNECT_SECONDS = 10
 CONNECTIONS = 8
@@ -81,6 +85,11 @@ ON CONFLICT (thread_id, checkpoint_ns) DO UPDATE SET writer = excluded.writer"""
 """SQL that records a new writer if the head is the expected one. Otherwise the name is null, which
 the column refuses: the transaction fails.
 """
+VALUES = "SELECT key, value::text FROM store WHERE prefix = %s"
+NEWEST_VALUES = f"""{VALUES}
+    ORDER BY coalesce(value->>'updated', '') COLLATE "C" DESC, key COLLATE "C" DESC"""
+PAGE = 1_000
+"""The most rows that are fetched at once of an ordered list."""
 
 TABLES = "SELECT tablename FROM pg_tables WHERE schemaname = ANY (current_schemas(false))"
 
@@ -342,6 +351,40 @@ class RetryingStore(PostgresStore):
 
     abatch: Any = a_from(batch)
 
+    def values_in(self, namespace: Namespace) -> Iterator[KeyValue]:
+        """See `longtable.store.records.item_values`."""
+
+        def read() -> list[tuple[str, str]]:
+            with (
+                self._connection() as connection,
+                connection.cursor(row_factory=tuple_row) as cursor,
+            ):
+                return cursor.execute(VALUES, (".".join(namespace),)).fetchall()
+
+        return decoded(retry_once(read))
+
+    def newest_in(self, namespace: Namespace, is_wanted: IsWanted, most: int) -> list[KeyValue]:
+        """See `longtable.store.records.item_values`."""
+
+        def read() -> list[KeyValue]:
+            with (
+                self._connection() as connection,
+                connection.transaction(),
+                connection.cursor("longtable_newest", row_factory=tuple_row) as cursor,
+            ):
+                # The server keeps the rows that nobody fetches.
+                cursor.itersize = max(1, min(most, PAGE))
+                cursor.execute(NEWEST_VALUES, (".".join(namespace),))
+                return first_wanted(cursor, is_wanted, most)
+
+        return retry_once(read)
+
+    @contextmanager
+    def _connection(self) -> Iterator[psycopg.Connection[Any]]:
+        assert isinstance(self.conn, ConnectionPool), "open_threads makes it of a pool"
+        with self.conn.connection() as connection:
+            yield connection
+
 
 def check_url(url: str) -> str:
     """Return the URL. Raises `ConfigError` if libpq cannot read it. The error does not repeat
@@ -426,13 +469,18 @@ def open_threads(
                 pool.check()
                 raise
 
+    def configure(connection: Rows) -> None:
+        """Prepare a connection that the pool has opened."""
+        set_json_loads(json_value, connection)
+        outage.connected(connection)
+
     outage = StoreOutage(f"longtable-store-{next(_NUMBERS)}")
     with (
         outage.watching(),
         ConnectionPool(
             url,
             name=outage.pool_name,
-            configure=outage.connected,
+            configure=configure,
             connection_class=Rows,
             min_size=1,
             max_size=CONNECTIONS,

@@ -10,9 +10,14 @@ from langgraph.store.base import Op, PutOp, Result
 from langgraph.store.sqlite import SqliteStore
 
 from longtable.base.concurrency import a_from
+from longtable.base.stored import Namespace
+from longtable.store.records.item_values import IsWanted, KeyValue, decoded, first_wanted
 
 BUSY_TIMEOUT_MS = 10_000
 BEGIN_READING = "BEGIN DEFERRED"
+VALUES = "SELECT key, value FROM store WHERE prefix = ?"
+NEWEST_VALUES = f"""{VALUES} ORDER BY
+    coalesce(iif(json_valid(value), json_extract(value, '$.updated'), NULL), '') DESC, key DESC"""
 
 
 class WriteConnection(sqlite3.Connection):
@@ -98,6 +103,23 @@ class LockedStore(SqliteStore):
             self._reading.now = False
 
     abatch: Any = a_from(batch)
+
+    def values_in(self, namespace: Namespace) -> Iterator[KeyValue]:
+        """See `longtable.store.records.item_values`."""
+        with self._rows(VALUES, namespace) as rows:
+            found = list(rows)
+        return decoded(found)
+
+    def newest_in(self, namespace: Namespace, is_wanted: IsWanted, most: int) -> list[KeyValue]:
+        """See `longtable.store.records.item_values`."""
+        with self._rows(NEWEST_VALUES, namespace) as rows:
+            return first_wanted(rows, is_wanted, most)
+
+    @contextmanager
+    def _rows(self, query: str, namespace: Namespace) -> Iterator[Iterator[tuple[str, Any]]]:
+        with self._cursor(transaction=False) as cursor:
+            cursor.row_factory = None
+            yield cursor.execute(query, (".".join(namespace),))
 
     @contextmanager
     def _cursor(self, *, transaction: bool = True) -> Iterator[sqlite3.Cursor]:

@@ -20,6 +20,7 @@ from longtable.app.commands.store_commands import (
     owner_options,
 )
 from longtable.app.commands.threads_cli import threads_app
+from longtable.app.console.index_progress import indexing
 from longtable.app.console.streams import clean_line, writing
 from longtable.app.program import Config, Debug, RunOptions, Store, add_options
 from longtable.base.errors import ConfigError
@@ -74,15 +75,17 @@ def usage(
 
         names: list[Any] = [each.value for each in dict.fromkeys(by or (By.model, By.purpose))]
         table = read_prices(prices) if prices else opened.settings.price_table()
-        spent = usage_of_threads(
-            opened.persistence,
-            by=names,
-            prices=table,
-            on_damaged=opened.report_damaged,
-            first=first,
-            last=last,
-            **options.whose,
-        )
+        with indexing(opened.screen.language) as on_indexed:
+            spent = usage_of_threads(
+                opened.persistence,
+                by=names,
+                prices=table,
+                on_damaged=opened.report_damaged,
+                first=first,
+                last=last,
+                on_indexed=on_indexed,
+                **options.whose,
+            )
         figures = [*FIGURES, *(("cost", "unpriced") if table else ())]
         figures += ["charged"] * any(row.charged is not None for row in spent)
         columns = [*names, *figures]

@@ -24,6 +24,7 @@ from longtable.app.commands.store_commands import (
     owner_options,
     was_typed,
 )
+from longtable.app.console.index_progress import indexing
 from longtable.app.console.streams import clean, print_json, writing
 from longtable.app.console.translations import say
 from longtable.app.program import Config, Debug, Json, RunOptions, Store, add_options, with_options
@@ -31,8 +32,6 @@ from longtable.base.errors import ConfigError, ThreadNotFoundError
 
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
-
-    from longtable.graph.listing.thread_search import OnIndexed
 
 threads_app = typer.Typer(invoke_without_command=True, add_completion=False)
 
@@ -173,7 +172,7 @@ def search(
         from longtable.app.console import render
         from longtable.graph.listing.thread_search import search_threads
 
-        with _indexing(opened.screen.language) as on_indexed:
+        with indexing(opened.screen.language) as on_indexed:
             hits = search_threads(
                 opened.persistence,
                 query,
@@ -189,22 +188,6 @@ def search(
             list(map(asdict, hits)),
             empty="nothing_found",
         )
-
-
-@contextmanager
-def _indexing(language: str) -> "Iterator[OnIndexed]":
-    """Show on standard error how many threads were read for the index, as a bar in a terminal."""
-    if not sys.stderr.isatty():
-        yield lambda _done, _total: None
-        return
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-
-    from longtable.app.console.screen import make_console
-
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    with Progress(*columns, console=make_console(stderr=True), transient=True) as bar:
-        task = bar.add_task(say("indexing", language), total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
 @threads_app.command()

@@ -26,6 +26,7 @@ from langgraph_sdk import get_client
 from langgraph_sdk.client import LangGraphClient
 from langgraph_sdk.errors import ConflictError, NotFoundError, UnprocessableEntityError
 
+from longtable.app.server.server_lists import ThreadsAhead, all_threads
 from longtable.base.concurrency import a_from, in_thread
 from longtable.base.errors import (
     LongtableError,
@@ -34,21 +35,25 @@ from longtable.base.errors import (
     TurnPendingError,
 )
 from longtable.base.events import Event
-from longtable.base.stored import THREADS
-from longtable.graph.listing.thread_list import MOST_THREADS
+from longtable.base.stored import THREADS, Namespace
 from longtable.graph.running.answers import CompactionEvent, compaction_of
 from longtable.graph.thread_state import StoredThreads, is_pending, leftover_update
 from longtable.graph.transcripts import find_thread
 from longtable.memory.messages.marks import marks_of
 from longtable.nodes.state import compacting_update, thread_of, turn_of, values_of
-from longtable.store.records.thread_index import owner_of, title_of
+from longtable.store.records.item_values import (
+    MOST_ITEMS,
+    IsWanted,
+    KeyValue,
+    newest_of,
+    values_in,
+)
+from longtable.store.records.thread_index import Entry, owner_of, title_of
 
 Result = TypeVar("Result")
 GRAPH = "longtable"
 AEGRA_DATABASE = "aegra_api.core.database"
 """The module of Aegra that has its store, loaded where Aegra runs our routes."""
-PAGE = 1_000
-"""The number of threads that one search of the server returns."""
 
 
 class CompactionFailedError(LongtableError):
@@ -64,11 +69,17 @@ class ServerThreads(StoredThreads):
     """
 
     def __init__(
-        self, client: LangGraphClient, loop: asyncio.AbstractEventLoop, *, deletes: bool = False
+        self,
+        client: LangGraphClient,
+        loop: asyncio.AbstractEventLoop,
+        *,
+        deletes: bool = False,
+        ahead: ThreadsAhead | None = None,
     ) -> None:
         self.client = client
         self.loop = loop
         self.deletes = deletes
+        self.ahead = ahead
 
     @property
     def optional_store(self) -> BaseStore:
@@ -92,6 +103,10 @@ class ServerThreads(StoredThreads):
         if not re.fullmatch(r"[\w-]{1,200}", thread_id, re.ASCII):
             # The client puts it into an address as it is.
             raise ThreadNotFoundError(thread_id)
+        listed = self.ahead.take(thread_id) if self.ahead is not None else None
+        state = _listed_state(listed) if listed is not None else None
+        if state is not None:
+            return state
         try:
             return self.wait(_state(self.client, thread_id))
         except ThreadNotFoundError:
@@ -100,8 +115,24 @@ class ServerThreads(StoredThreads):
             # Its place in the index may be left.
             return StateSnapshot({}, (), {}, None, None, None, (), ())
 
-    def newest_checkpoints(self) -> None:
-        """Return None. The server tells no checkpoint without reading its thread."""
+    def states(self) -> dict[str, str] | None:
+        """Return for each thread when the server last changed it. This may have been a change of
+        its title alone. Return None if the server cannot say so without the threads' values.
+        """
+        try:
+            found = all_threads(self.search, select=["thread_id", "updated_at"])
+        except UnprocessableEntityError:  # Aegra: a change outside of runs leaves the time as it is
+            return None
+        return {thread_id: str(thread["updated_at"]) for thread_id, thread in found.items()}
+
+    def search(self, **options: Any) -> Sequence[Mapping[str, Any]]:
+        """Search the server's threads; see `ThreadsClient.search`."""
+        return self.wait(self.client.threads.search(**options))
+
+    def reading(self, thread_ids: Sequence[str]) -> "ServerThreads":
+        """Return the threads in a form that loads the values of many at once."""
+        ahead = ThreadsAhead(self.search, thread_ids)
+        return ServerThreads(self.client, self.loop, deletes=self.deletes, ahead=ahead)
 
     def is_deleted(self, thread_id: str) -> bool:  # noqa: ARG002  # the server says what is there
         """Return True. The server itself tells which threads exist, so a thread without checkpoints
@@ -127,52 +158,45 @@ class ServerThreads(StoredThreads):
         yield
 
 
-def threads_there(threads: ServerThreads) -> set[str]:
-    """Return the ids of the server's threads. A thread that the server copied has no entry in the
-    index yet, so the entry is written here.
+def entries_there(threads: ServerThreads) -> list[KeyValue]:
+    """Return id and entry in the index of each thread of the server, in no order. A thread that the
+    server copied has no entry yet, so it is written here.
     """
     found = _server_threads(threads)
-    (items,) = threads.batch([SearchOp(THREADS, limit=MOST_THREADS)])
-    indexed = {item.key for item in items}
+    entries = dict(values_in(threads.optional_store, THREADS))
     for thread_id, metadata in found.items():
-        if thread_id not in indexed and metadata.get("graph_id"):
+        if thread_id not in entries and metadata.get("graph_id"):
             with suppress(LongtableError):
-                _index_copy(threads, thread_id, metadata)
-    return {*found}
+                entry = _entry_of_copy(threads, thread_id, metadata)
+                if entry is not None:
+                    threads.batch([PutOp(THREADS, thread_id, entry, False)])
+                    entries[thread_id] = entry
+    return [(thread_id, entries[thread_id]) for thread_id in found if thread_id in entries]
 
 
 def _server_threads(threads: ServerThreads) -> dict[str, Mapping[str, Any]]:
     """Return the metadata of all threads of the server, by thread id."""
-    found: dict[str, Mapping[str, Any]] = {}
-    while True:
-        before = len(found)
-        page = _page(threads, before)
-        found |= {str(thread["thread_id"]): thread["metadata"] or {} for thread in page}
-        if len(page) < PAGE or len(found) == before:
-            return found
-
-
-def _page(threads: ServerThreads, offset: int) -> Sequence[Mapping[str, Any]]:
-    """Return a page of the server's threads, without their values if the server can leave them
-    out.
-    """
-    search = threads.client.threads.search
     try:
-        return threads.wait(search(limit=PAGE, offset=offset, select=["thread_id", "metadata"]))
+        found = all_threads(threads.search, select=["thread_id", "metadata"])
     except UnprocessableEntityError:  # Aegra refuses `select`; its answer has no values anyway
-        return threads.wait(search(limit=PAGE, offset=offset))
+        found = all_threads(threads.search)
+    return {thread_id: thread["metadata"] or {} for thread_id, thread in found.items()}
 
 
-def _index_copy(threads: ServerThreads, thread_id: str, metadata: Mapping[str, Any]) -> None:
-    """Write the entry in the index for a thread that the server copied."""
+def _entry_of_copy(
+    threads: ServerThreads, thread_id: str, metadata: Mapping[str, Any]
+) -> Entry | None:
+    """Return the entry in the index for a thread that the server copied, None if no turn of it was
+    copied.
+    """
     state = threads.load(thread_id)
     thread = thread_of(values_of(state))
     turn = turn_of(values_of(state))
     if not turn.get("number") or not thread.messages:
-        return
+        return None
     times = [str(marks_of(message).get("time") or "") for message in thread.messages]
     asked = next((each.text for each in thread.messages if each.type == "human"), "")
-    entry = {
+    return {
         "title": str(metadata.get("title") or "") or title_of(asked),
         "project": str(metadata.get("project") or ""),
         "owner": owner_of(turn),
@@ -182,7 +206,6 @@ def _index_copy(threads: ServerThreads, thread_id: str, metadata: Mapping[str, A
         "messages": thread.length,
         "model": str((state.values.get("brief") or {}).get("model") or ""),
     }
-    threads.batch([PutOp(THREADS, thread_id, entry, False)])
 
 
 async def write_metadata(client: LangGraphClient, thread_id: str) -> None:
@@ -277,9 +300,7 @@ async def _state(client: LangGraphClient, thread_id: str) -> StateSnapshot:
     except (NotFoundError, UnprocessableEntityError) as error:
         # No such thread, or no valid id.
         raise ThreadNotFoundError(thread_id) from error
-    values = dict(cast("Mapping[str, Any]", state["values"] or {}))
-    if "messages" in values:
-        values["messages"] = _messages(values["messages"])
+    values = _values(cast("Mapping[str, Any]", state["values"] or {}))
     tasks = tuple(_Task(task["name"], _interrupts(task)) for task in state["tasks"])
     checkpoint = state.get("checkpoint") or {}
     return StateSnapshot(
@@ -292,6 +313,23 @@ async def _state(client: LangGraphClient, thread_id: str) -> StateSnapshot:
         cast("Any", tasks),
         (),
     )
+
+
+def _listed_state(thread: Mapping[str, Any]) -> StateSnapshot | None:
+    """Return the state of a thread as a search of the server tells it: its values, but no
+    checkpoint and no tasks. Return None before the thread's first turn: who owns it is then in its
+    checkpoint alone.
+    """
+    values = _values(thread.get("values") or {})
+    state = StateSnapshot(values, (), {}, None, thread["updated_at"], None, (), ())
+    return state if turn_of(values_of(state)).get("number") else None
+
+
+def _values(stored: Mapping[str, Any]) -> dict[str, Any]:
+    values = dict(stored)
+    if "messages" in values:
+        values["messages"] = _messages(values["messages"])
+    return values
 
 
 class _Task:
@@ -334,6 +372,20 @@ class _ServerStore(BaseStore):
         return [self._do(op) for op in ops]
 
     abatch: Any = a_from(batch)
+
+    def values_in(self, namespace: Namespace) -> Iterator[KeyValue]:
+        """See `longtable.store.records.item_values`."""
+        search = self.threads.client.store.search_items
+        found = self.threads.wait(search(namespace, limit=MOST_ITEMS))
+        return (
+            (item["key"], item["value"])
+            for item in found["items"]
+            if tuple(item["namespace"]) == namespace
+        )
+
+    def newest_in(self, namespace: Namespace, is_wanted: IsWanted, most: int) -> list[KeyValue]:
+        """See `longtable.store.records.item_values`. A server cannot order values."""
+        return newest_of(self.values_in(namespace), is_wanted, most)
 
     def _do(self, op: Op) -> Any:
         store = self.threads.client.store

@@ -27,7 +27,7 @@ from longtable.app.server.requests import (
 from longtable.app.server.server_threads import (
     ServerThreads,
     compact_thread,
-    threads_there,
+    entries_there,
     write_metadata,
 )
 from longtable.app.session import server_archive, server_results
@@ -36,7 +36,13 @@ from longtable.base.errors import ConfigError, UnknownTopicError
 from longtable.graph.changes import TopicHistory, topic_histories
 from longtable.graph.compaction_preview import preview_of
 from longtable.graph.export.thread_file import Form, chart_drawer, export_as
-from longtable.graph.listing.thread_list import MOST_THREADS, ThreadInfo, list_threads, projects_of
+from longtable.graph.listing.thread_list import (
+    MOST_THREADS,
+    ThreadInfo,
+    info_of,
+    projects_of,
+    wanted_by,
+)
 from longtable.graph.listing.thread_search import search_threads
 from longtable.graph.reports import (
     ALL,
@@ -54,6 +60,7 @@ from longtable.memory.counting.usage import By, added
 from longtable.memory.messages.marks import marks_of
 from longtable.memory.pins.pins import current_pins
 from longtable.nodes.state import turn_of, values_of
+from longtable.store.records.item_values import newest_of
 
 BY: tuple[By, ...] = get_args(By)
 
@@ -99,15 +106,16 @@ def threads(request: RouteRequest) -> Mapping[str, Any]:
     them.
     """
     project = request.http.query_params.get("project")
-    infos = _listed(request, text=request.parameter("text"), project=project)
+    most = sum(request.bounds) + 1
+    infos = _listed(request, most, text=request.parameter("text"), project=project)
     return request.page("threads", map(asdict, infos))
 
 
-def _listed(request: RouteRequest, **narrow: Any) -> list[ThreadInfo]:
-    """Return the threads that the owner may see and that still exist on the server."""
-    there = threads_there(request.threads)
-    infos = list_threads(request.threads, limit=MOST_THREADS, owner=request.owner, **narrow)
-    return [info for info in infos if info.thread_id in there]
+def _listed(request: RouteRequest, most: int = MOST_THREADS, **narrow: Any) -> list[ThreadInfo]:
+    """Return the newest threads that the owner may see and that still exist on the server."""
+    is_wanted = wanted_by(owner=request.owner, **narrow)
+    newest = newest_of(entries_there(request.threads), is_wanted, most)
+    return [info_of(thread_id, entry) for thread_id, entry in newest]
 
 
 def search(request: RouteRequest) -> Mapping[str, Any]:
@@ -237,7 +245,9 @@ def audit(request: RouteRequest) -> Mapping[str, Any]:
             for entry in audit_of(request.threads, request.thread_id, request.owner)
         ]
     else:
+        there = dict(entries_there(request.threads))
         pairs = audit_of_threads(request.threads, owner=request.owner)
+        pairs = [(thread_id, entry) for thread_id, entry in pairs if thread_id in there]
     return request.page("audit", starmap(row_of, pairs))
 
 

@@ -2,25 +2,24 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
-from langgraph.store.base import SearchItem, SearchOp
+from langgraph.store.base import BaseStore
 
 from longtable.base.concurrency import a_from
 from longtable.base.errors import ConfigError
 from longtable.base.stored import THREADS
 from longtable.store.persistence import Persistence
+from longtable.store.records.item_values import IsWanted, KeyValue, newest_in
 from longtable.store.records.retired import DAMAGED
-from longtable.store.records.thread_index import may_see
+from longtable.store.records.thread_index import Entry, may_see, owner_of
 from longtable.store.storage_errors import storage_errors
 
 if TYPE_CHECKING:
     from longtable.graph.thread_state import StoredThreads
 
 MOST_THREADS = 1_000_000
-"""The most threads in one listing. The index is read in one query, because its own order is by
-whole seconds, so that pages of it would overlap.
-"""
+"""The most threads in one listing."""
 
 
 @dataclass(frozen=True)
@@ -67,40 +66,61 @@ def list_threads(
             f"a page of threads takes no negative limit or offset, found limit={limit},"
             f" offset={offset}"
         )
-    with storage_errors():
-        infos = _index(persistence)
-    words = text.casefold().split()
-    # The owner of a damaged entry is unknown: show it to operators, and where threads have no
-    # owners.
-    visible = (
-        info
-        for info in infos
-        if all_owners or (owner is None if info.damaged else may_see(info.owner, owner))
-    )
-    matching = (
-        info for info in visible if project in (None, info.project) and _names_all(info, words)
-    )
-    return sorted(matching, key=lambda info: (info.updated, info.thread_id), reverse=True)[
-        offset : offset + limit
-    ]
+    is_wanted = wanted_by(text=text, project=project, owner=owner, all_owners=all_owners)
+    newest = _newest(persistence, is_wanted, offset + limit)
+    return [info_of(thread_id, entry) for thread_id, entry in newest[offset:]]
 
 
 alist_threads = a_from(list_threads)
 
 
-def _index(persistence: "Persistence | StoredThreads") -> list[ThreadInfo]:
-    """Return the lines of all threads in the index."""
-    source = persistence.store if isinstance(persistence, Persistence) else persistence
-    (items,) = source.batch([SearchOp(THREADS, limit=MOST_THREADS)])
-    found = cast("list[SearchItem]", items or [])
-    return [info_of(item.key, item.value) for item in found if item.namespace == THREADS]
+def wanted_by(
+    *, text: str = "", project: str | None = None, owner: str | None, all_owners: bool = False
+) -> IsWanted:
+    """Return the function that chooses threads by their entries; see `list_threads`."""
+    words = text.casefold().split()
+
+    def is_wanted(_: str, entry: Entry) -> bool:
+        return (
+            is_visible(entry, owner, all_owners=all_owners)
+            and project in (None, str(entry.get("project") or ""))
+            and (not words or _names_all(str(entry.get("title") or ""), words))
+        )
+
+    return is_wanted
 
 
-def _names_all(info: ThreadInfo, words: Sequence[str]) -> bool:
-    """Return whether the title of a thread contains all these words. The words are in lower
-    case.
+def visible_entries(
+    persistence: "Persistence | StoredThreads", owner: str | None, *, all_owners: bool
+) -> list[KeyValue]:
+    """Return id and entry of each thread that an owner may see, the most recently used first."""
+    return _newest(persistence, wanted_by(owner=owner, all_owners=all_owners), MOST_THREADS)
+
+
+def is_visible(entry: Entry, owner: str | None, *, all_owners: bool) -> bool:
+    """Return whether an owner may see a thread, by its entry in the index. The owner of a damaged
+    entry is unknown: operators see it, and everybody if threads have no owners.
     """
-    title = info.title.casefold()
+    if all_owners:
+        return True
+    return owner is None if DAMAGED in entry else may_see(owner_of(entry), owner)
+
+
+def _newest(
+    persistence: "Persistence | StoredThreads", is_wanted: IsWanted, most: int
+) -> list[KeyValue]:
+    """Return the wanted entries of the index, the most recently used first."""
+    with storage_errors():
+        if isinstance(persistence, Persistence):
+            store: BaseStore | None = persistence.store
+        else:
+            store = persistence.optional_store
+        return newest_in(store, THREADS, is_wanted, most) if store is not None else []
+
+
+def _names_all(title: str, words: Sequence[str]) -> bool:
+    """Return whether a title contains all these words. The words are in lower case."""
+    title = title.casefold()
     return all(word in title for word in words)
 
 

@@ -5,24 +5,25 @@ that have changed since are read, and those of which a message is shown.
 """
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
-from itertools import accumulate
+from dataclasses import dataclass, field, replace
+from itertools import accumulate, chain, islice
 
 from langchain_core.messages import BaseMessage
 
 from longtable.base.concurrency import a_from
 from longtable.base.errors import ConfigError
 from longtable.base.words import tokens_of
-from longtable.graph.listing.thread_list import MOST_THREADS, ThreadInfo, list_threads
-from longtable.graph.listing.thread_states import states_of
+from longtable.graph.listing.thread_list import ThreadInfo, info_of, visible_entries
+from longtable.graph.listing.thread_states import OnIndexed, states_of
 from longtable.graph.thread_state import StoredThreads, threads_in
 from longtable.graph.transcripts import load_thread
 from longtable.memory.messages.marks import marks_of
 from longtable.memory.search import Index, Original, Segment, is_searched, ranked, text_of
 from longtable.store.damage import Report, log_damaged, skip_unreadable
 from longtable.store.persistence import Persistence
+from longtable.store.records.item_values import KeyValue
 from longtable.store.records.search_index import (
     LARGE,
     Document,
@@ -30,13 +31,13 @@ from longtable.store.records.search_index import (
     SearchHead,
     SearchIndex,
 )
+from longtable.store.records.thread_index import Entry, owner_of
 from longtable.tools.excerpts import short_excerpt
 
 LEAST_MESSAGES = 256
 """The index grows once this many messages are not in it. Until then it is quicker to read them."""
-
-OnIndexed = Callable[[int, int], None]
-"""Called with the number of threads that were read for the index, and of those to be read."""
+MOST_AHEAD = 200
+"""The number of matches whose threads are read many at a time."""
 
 
 @dataclass(frozen=True)
@@ -77,20 +78,24 @@ def search_threads(
     if not tokens_of(query):
         return []
     threads = threads_in(persistence)
-    infos = list_threads(threads, limit=MOST_THREADS, owner=owner, all_owners=all_owners)
-    infos.reverse()  # of equal matches, those of the newest thread come first
-    reading = _Reading(threads, all_owners, on_damaged)
-    words = _words_of(threads, infos, query, reading, on_indexed)
+    entries = visible_entries(threads, owner, all_owners=all_owners)
+    entries.reverse()  # of equal matches, those of the newest thread come first
+    reading = _Reading(threads, dict(entries), all_owners, on_damaged)
+    words = _words_of(threads, entries, query, reading, on_indexed)
+    matches = words.matches(query)
+    best = list(islice(matches, MOST_AHEAD))
+    reading = reading.of([thread_id for thread_id, *_ in best])
     hits: list[SearchHit] = []
     seen: set[tuple[str, int]] = set()
-    for info, number, turn, score in words.matches(query):
+    for thread_id, number, turn, score in chain(best, matches):
         if len(hits) >= limit:
             break
-        if (info.thread_id, turn) in seen:
+        if (thread_id, turn) in seen:
             continue
-        message = reading.message(info, number)
+        message = reading.message(thread_id, number)
         if message is not None:
-            seen.add((info.thread_id, turn))
+            seen.add((thread_id, turn))
+            info = info_of(thread_id, reading.entries[thread_id])
             hits.append(_hit(info, turn, number, message, query, score))
     return hits
 
@@ -118,27 +123,33 @@ class _Reading:
     """Reads threads. Those of which messages are shown are kept while the search lasts."""
 
     threads: StoredThreads
+    entries: Mapping[str, Entry]
     all_owners: bool
     on_damaged: Report
     shown: dict[str, list[BaseMessage]] = field(default_factory=dict)
 
-    def transcript(self, info: ThreadInfo) -> list[BaseMessage] | None:
+    def of(self, thread_ids: Sequence[str]) -> "_Reading":
+        """Return the same for reading these threads one by one, in this order."""
+        return replace(self, threads=self.threads.reading(thread_ids))
+
+    def transcript(self, thread_id: str) -> list[BaseMessage] | None:
         """Return the messages of a thread, None if it cannot be read."""
+        entry = self.entries[thread_id]
         with skip_unreadable(self.on_damaged):
             whole, _ = load_thread(
-                self.threads, info.thread_id, info.owner, all_owners=self.all_owners
+                self.threads, thread_id, owner_of(entry), all_owners=self.all_owners, entry=entry
             )
             return whole.shown
         return None
 
-    def message(self, info: ThreadInfo, number: int) -> BaseMessage | None:
+    def message(self, thread_id: str, number: int) -> BaseMessage | None:
         """Return a message of a thread. Return None if it is gone, or if it was excluded since the
-        thread was indexed: a server tells of no such change.
+        thread was indexed: some servers tell of no such change.
         """
-        messages = self.shown.get(info.thread_id)
+        messages = self.shown.get(thread_id)
         if messages is None:
-            messages = self.transcript(info) or []
-            self.shown[info.thread_id] = messages
+            messages = self.transcript(thread_id) or []
+            self.shown[thread_id] = messages
         message = messages[number - 1] if number <= len(messages) else None
         return message if message is not None and is_searched(message) else None
 
@@ -147,76 +158,75 @@ class _Reading:
 class _Words:
     """The words of some threads, in an order in which each message has a number of its own."""
 
-    infos: Sequence[ThreadInfo]
+    thread_ids: Sequence[str]
     bases: Sequence[int]
     """For each thread, the number of all messages before it."""
     segments: Sequence[Segment]
 
-    def matches(self, query: str) -> Iterator[tuple[ThreadInfo, int, int, float]]:
+    def matches(self, query: str) -> Iterator[tuple[str, int, int, float]]:
         """Yield thread, number, turn and score of each matching message, the best first."""
         for match in ranked(self.segments, query):
             place = bisect_right(self.bases, match.number - 1) - 1
-            yield self.infos[place], match.number - self.bases[place], match.turn, match.score
+            yield self.thread_ids[place], match.number - self.bases[place], match.turn, match.score
 
 
 def _words_of(
     threads: StoredThreads,
-    infos: Sequence[ThreadInfo],
+    entries: Sequence[KeyValue],
     query: str,
     reading: _Reading,
     on_indexed: OnIndexed | None,
 ) -> _Words:
     """Return the words of threads: from the index, or read now, if they changed since."""
-    states = states_of(threads, infos)
+    states = states_of(threads, entries)
     store = threads.optional_store
     index = SearchIndex(store) if store is not None else None
     heads = index.heads() if index is not None else []
     postings = index.postings(heads, query) if index is not None else {}
     heads = [head for head in heads if head.key in postings]
-    wanted = {info.thread_id: states.get(info.thread_id, "") for info in infos}
-    holders = _holders(heads, wanted)
-    missing = [info for info in infos if info.thread_id not in holders]
+    wanted = {thread_id: states.get(thread_id, "") for thread_id, _ in entries}
+    keys = _keys_of_segments(heads, wanted)
+    missing = [thread_id for thread_id in wanted if thread_id not in keys]
+    reading = reading.of(missing)
     documents: dict[str, Document] = {}
     unwritten: list[Document] = []
-    for done, info in enumerate(missing):
+    for done, thread_id in enumerate(missing):
         if on_indexed is not None:
             on_indexed(done, len(missing))
-        messages = reading.transcript(info)
+        messages = reading.transcript(thread_id)
         if messages is not None:
-            state = wanted[info.thread_id]
-            document = _document(info.thread_id, state, messages)
-            documents[info.thread_id] = document
+            document = _document(thread_id, wanted[thread_id], messages)
+            documents[thread_id] = document
             unwritten.append(document)
         if index is not None and _size(unwritten) >= LARGE:
             # A search that is broken off leaves what it has read.
             _keep(threads, index, unwritten, wanted)
             unwritten = []
-    sizes = [_last_number(info.thread_id, holders, documents) for info in infos]
+    last_numbers = _last_numbers(heads, keys, documents.values())
+    sizes = [last_numbers.get(thread_id, 0) for thread_id in wanted]
     bases = [0, *accumulate(sizes)][:-1]
-    base_of = {info.thread_id: base for info, base in zip(infos, bases, strict=True)}
+    base_of = dict(zip(wanted, bases, strict=True))
     segments = [_moved(each.segment, base_of[name]) for name, each in documents.items()]
     bases_by_key: dict[str, dict[str, int]] = {head.key: {} for head in heads}
-    for name, (head, _) in holders.items():
-        bases_by_key[head.key][name] = base_of[name]
+    for name, key in keys.items():
+        bases_by_key[key][name] = base_of[name]
     for head in heads:
         segments.append(_segment(head, postings[head.key], bases_by_key[head.key]))
     if index is not None:
         _keep(threads, index, unwritten, wanted)
-    return _Words(infos, bases, segments)
+    return _Words(list(wanted), bases, segments)
 
 
-def _holders(
-    heads: Sequence[SearchHead], wanted: Mapping[str, str]
-) -> dict[str, tuple[SearchHead, range]]:
-    """Return for each wanted thread the segment that has it in its state of now, and the places of
-    its messages there. Threads that no segment has are left out.
+def _keys_of_segments(heads: Sequence[SearchHead], wanted: Mapping[str, str]) -> dict[str, str]:
+    """Return for each wanted thread the key of the segment that has it in its state of now. Threads
+    that no segment has are left out.
     """
-    holders: dict[str, tuple[SearchHead, range]] = {}
+    keys: dict[str, str] = {}
     for head in heads:
-        for (name, state, count), start in zip(head.threads, head.starts, strict=True):
-            if state and wanted.get(name) == state and name not in holders:
-                holders[name] = (head, range(start, start + count))
-    return holders
+        for name, state, _ in head.threads:
+            if state and wanted.get(name) == state:
+                keys.setdefault(name, head.key)
+    return keys
 
 
 def _document(thread_id: str, state: str, messages: Sequence[BaseMessage]) -> Document:
@@ -224,19 +234,23 @@ def _document(thread_id: str, state: str, messages: Sequence[BaseMessage]) -> Do
     return Document(thread_id, state, Index.build(originals).segment)
 
 
-def _last_number(
-    thread_id: str,
-    holders: Mapping[str, tuple[SearchHead, range]],
-    documents: Mapping[str, Document],
-) -> int:
-    """Return the number of a thread's last message that can be found, 0 if there is none."""
-    numbers: Sequence[int] = ()
-    if thread_id in documents:
-        numbers = documents[thread_id].segment.numbers
-    elif thread_id in holders:
-        head, places = holders[thread_id]
-        numbers = head.numbers[places.start : places.stop]
-    return numbers[-1] if numbers else 0
+def _last_numbers(
+    heads: Sequence[SearchHead], keys: Mapping[str, str], documents: Iterable[Document]
+) -> dict[str, int]:
+    """Return for each thread the number of its last message that can be found. Threads without one
+    are left out.
+    """
+    last: dict[str, int] = {}
+    for head in heads:
+        end = 0
+        for name, _, count in head.threads:
+            end += count
+            if count and keys.get(name) == head.key:
+                last[name] = head.numbers[end - 1]
+    for document in documents:
+        if document.segment.numbers:
+            last[document.thread_id] = document.segment.numbers[-1]
+    return last
 
 
 def _moved(segment: Segment, base: int) -> Segment:
@@ -289,13 +303,11 @@ def _keep(
         return
     with suppress(Exception):
         index.add(known)
-        there = {
-            info.thread_id for info in list_threads(threads, limit=MOST_THREADS, all_owners=True)
-        }
+        there = {thread_id for thread_id, _ in visible_entries(threads, None, all_owners=True)}
         deleted = [document.thread_id for document in known if document.thread_id not in there]
         if deleted:  # while they were read
             index.forget(deleted)
-        newest = threads.newest_checkpoints()
+        newest = threads.states()
         if newest is None:
             # Whether threads of other owners changed is not known here; their own search finds out.
             index.merge(lambda name, state: states.get(name, state) == state)

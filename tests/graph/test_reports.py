@@ -4,6 +4,9 @@ said, not guessed.
 
 import json
 import math
+import random
+import sqlite3
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -13,8 +16,8 @@ from langchain_core.messages import AIMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import StateSnapshot
 
-from longtable.base.errors import ConfigError, ThreadNotFoundError
-from longtable.base.stored import SPENDING, THREADS
+from longtable.base.errors import ConfigError, LostMessagesError, ThreadNotFoundError
+from longtable.base.stored import CHECKPOINT, NODE, SPENDING, THREADS, USAGE, thread_namespace
 from longtable.graph import (
     Context,
     Conversation,
@@ -28,12 +31,17 @@ from longtable.graph import (
     open_persistence,
     prune_threads,
     read_prices,
+    reports,
     usage_of_threads,
 )
-from longtable.graph.thread_state import StoredThreads, reader
+from longtable.graph.listing.thread_list import visible_entries
+from longtable.graph.reports import audit_of, audit_of_threads, within
+from longtable.graph.thread_state import StoredThreads, check_lost, reader
+from longtable.graph.transcripts import load_thread, spent_in
 from longtable.memory.counting.prices import price_of, price_rows
 from longtable.memory.counting.tokens import counter
-from longtable.memory.counting.usage import Spent, added, call_usage, spent_of, spent_on
+from longtable.memory.counting.usage import By, Spent, added, call_usage, spent_of, spent_on
+from longtable.nodes.tooling.audit import AuditEntry
 from tests.support.models import ScriptedModel
 
 BIG, MINI = Price(input=2.5, cached=1.25, output=10, reasoning=12), Price(input=0.15, output=0.6)
@@ -365,3 +373,159 @@ def test_a_report_is_right_where_the_checkpointer_tells_no_checkpoints(tmp_path:
 
 class UnlistedSaver(InMemorySaver):
     """A saver that is not wrapped by ours, as a server has one."""
+
+
+BY: tuple[By, ...] = ("day", "month", "thread", "model", "project", "purpose", "voice")
+
+
+def priced_answer(chance: random.Random) -> AIMessage:
+    """Return an answer with tokens, at times reported by the provider, of one model of three."""
+    model = chance.choice(["gpt-4o", "gpt-4o-mini-1", "somebody-else"])
+    tokens = chance.randint(1, 500)
+    reported: Any = {"input_tokens": tokens, "output_tokens": 7, "total_tokens": tokens + 7}
+    message = AIMessage("yes", response_metadata={"model_name": model})
+    message.usage_metadata = reported if chance.random() < 0.7 else None
+    return message
+
+
+def read_each(persistence: Persistence, owner: str | None) -> list[Spent]:
+    """Return what an owner's threads took, read from each of them, and from deleted ones."""
+    rows: list[Spent] = []
+    threads = StoredThreads(reader(persistence))
+    for info in list_threads(persistence, limit=999, owner=owner):
+        whole, _ = load_thread(threads, info.thread_id, owner)
+        rows += spent_in(whole)
+    for item in persistence.store.search(USAGE, limit=999):
+        if item.value["owner"] in (None, owner):
+            rows += [Spent(**row) for row in item.value["rows"]]
+    return rows
+
+
+def test_a_report_is_what_reading_each_thread_gives(tmp_path: Path) -> None:
+    chance = random.Random(11)
+    with open_persistence(f"sqlite:///{tmp_path}/chat.db") as persistence:
+        model = ScriptedModel(say=lambda _: priced_answer(chance))
+        graph = build_graph(model=model).compile(
+            checkpointer=persistence.checkpointer, store=persistence.store
+        )
+        seen: set[str] = set()
+        for step in range(60):
+            owner = chance.choice(["ann", "bob", None])
+            infos = list_threads(persistence, limit=99, owner=owner)
+            change = chance.choice(["new", "ask", "exclude", "undo", "fork", "move", "delete"])
+            if change == "new" or len(infos) < 3:
+                name = f"t{step}"
+                talk = Conversation(graph, name, context=replace(ROOMY, owner=owner))
+                talk.ask("one")
+                continue
+            info = chance.choice(infos)
+            talk = Conversation(graph, info.thread_id, context=replace(ROOMY, owner=info.owner))
+            if change == "ask":
+                talk.ask("again")
+            elif change == "exclude" and talk.history():
+                talk.exclude(str(chance.choice(talk.history()).id))
+            elif change == "undo":
+                talk.undo()
+            elif change == "fork":
+                talk.fork(1)
+            elif change == "move":
+                move_thread(persistence, info.thread_id, chance.choice("xy"), owner=info.owner)
+            elif change == "delete":
+                delete_thread(persistence, info.thread_id, owner=info.owner)
+            seen.add(change)
+            if step == 40:
+                later = datetime.now(UTC) + timedelta(days=9)
+                prune_threads(persistence, older_than=timedelta(days=1), now=later, owner="bob")
+            by = chance.sample(BY, chance.randint(0, 4))
+            prices = chance.choice([None, PRICES])
+            first = chance.choice(["", "2020-01-01", "2099-01"])
+            rows = within(read_each(persistence, owner), first, "")
+            wanted = added(rows if prices is None else price_rows(rows, prices), by)
+            found = usage_of_threads(persistence, by=by, prices=prices, owner=owner, first=first)
+            assert [replace(row, cost=None) for row in found] == [
+                replace(row, cost=None) for row in wanted
+            ], (step, change, by)
+            assert [row.cost for row in found] == [
+                row.cost if row.cost is None else pytest.approx(row.cost) for row in wanted
+            ]
+        assert seen == {"ask", "exclude", "undo", "fork", "move", "delete"}
+
+
+def test_a_thread_that_is_deleted_after_it_was_listed_is_not_found(tmp_path: Path) -> None:
+    with open_persistence(f"sqlite:///{tmp_path}/chat.db") as persistence:
+        graph = build_graph(model=ScriptedModel(say=lambda _: AIMessage("yes"))).compile(
+            checkpointer=persistence.checkpointer, store=persistence.store
+        )
+        Conversation(graph, "a", context=ROOMY).ask("one")
+        threads = StoredThreads(graph)
+        [(_, entry)] = visible_entries(threads, None, all_owners=False)
+        assert load_thread(threads, "a", None, entry=entry)[0].entry == entry
+        delete_thread(persistence, "a")
+        with pytest.raises(ThreadNotFoundError):
+            load_thread(threads, "a", None, entry=entry)
+
+
+def test_a_state_without_a_checkpoint_has_lost_none(tmp_path: Path) -> None:
+    with open_persistence(f"sqlite:///{tmp_path}/chat.db") as persistence:
+        graph = build_graph(model=ScriptedModel(say=lambda _: AIMessage("yes"))).compile(
+            checkpointer=persistence.checkpointer, store=persistence.store
+        )
+        Conversation(graph, "a", context=ROOMY).ask("one")
+        threads = StoredThreads(graph)
+        state = threads.load("a")
+        later = {CHECKPOINT: "9", "messages": 4}
+        with pytest.raises(LostMessagesError):
+            check_lost(threads, "a", state, later)
+        check_lost(threads, "a", state._replace(config={}), later)
+
+
+@pytest.mark.parametrize("few", [0, 99])
+def test_the_audit_of_all_threads_reads_no_thread(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, few: int
+) -> None:
+    monkeypatch.setattr(reports, "FEW_THREADS", few)
+    chance = random.Random(2)
+    with open_persistence(f"sqlite:///{tmp_path}/chat.db") as persistence:
+        graph = build_graph(model=ScriptedModel(say=lambda _: AIMessage("yes"))).compile(
+            checkpointer=persistence.checkpointer, store=persistence.store
+        )
+        for number in range(8):
+            name = f"t.{number}"
+            owner = chance.choice(["ann", "bob", None])
+            Conversation(graph, name, context=replace(ROOMY, owner=owner)).ask("one")
+            for place in (name, f"{name}{NODE}node"):
+                for turn in range(chance.randint(0, 3)):
+                    time = f"2026-11-27T08:00:0{chance.randint(0, 9)}"
+                    entry = AuditEntry(f"k{turn}", time, turn, "run_sql", "run", "SELECT 1")
+                    namespace = thread_namespace("audit", place)
+                    persistence.store.put(namespace, f"k{turn}", entry.as_json(), index=False)
+        for owner in ("ann", "bob", None):
+            threads = CountingThreads(persistence)
+            found = audit_of_threads(threads, owner=owner)
+            assert threads.read == []
+            wanted: list[tuple[str, AuditEntry]] = []
+            for info in list_threads(persistence, owner=owner):
+                audit = audit_of(threads, info.thread_id, owner)
+                wanted += [(info.thread_id, each) for each in audit]
+            assert found == sorted(wanted, key=lambda pair: (pair[1].time, pair[0], pair[1].key))
+            assert found
+
+
+def test_a_thread_whose_entry_is_damaged_is_reported_to_its_owner_alone(tmp_path: Path) -> None:
+    file = tmp_path / "chat.db"
+    with open_persistence(f"sqlite:///{file}") as persistence:
+        graph = build_graph(model=ScriptedModel(say=lambda _: AIMessage("yes"))).compile(
+            checkpointer=persistence.checkpointer, store=persistence.store
+        )
+        Conversation(graph, "a", context=replace(ROOMY, owner="ann")).ask("one")
+        entry = AuditEntry("k", "2026-11-27", 1, "run_sql", "run", "SELECT 'of ann'")
+        persistence.store.put(thread_namespace("audit", "a"), "k", entry.as_json(), index=False)
+        assert usage_of_threads(persistence, owner="ann")
+    with sqlite3.connect(file) as connection:
+        connection.execute("UPDATE store SET value = '{' WHERE prefix = 'longtable.threads'")
+    with open_persistence(f"sqlite:///{file}") as persistence:
+        assert audit_of_threads(persistence) == []
+        assert audit_of_threads(persistence, all_owners=True) == [("a", entry)]
+        assert usage_of_threads(persistence) == []
+        [row] = usage_of_threads(persistence, by=["thread"], all_owners=True)
+        assert (row.thread, row.calls) == ("a", 1)

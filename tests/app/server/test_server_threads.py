@@ -14,7 +14,11 @@ import pytest
 from langgraph.store.memory import InMemoryStore
 from langgraph_sdk.client import LangGraphClient
 
-from longtable.app.server.server_threads import AEGRA_DATABASE, PAGE, ServerThreads, threads_there
+from longtable.app.server.server_lists import PAGE
+from longtable.app.server.server_threads import AEGRA_DATABASE, ServerThreads, entries_there
+from longtable.base.stored import SEARCH, THREADS
+from longtable.graph.listing.thread_search import LEAST_MESSAGES
+from longtable.store.records.item_values import newest_in, values_in
 from tests.app.test_studio import new_thread, running, said, with_client
 from tests.support.model_server import ModelServer, open_model_server
 from tests.support.model_server import say as model_says
@@ -142,6 +146,62 @@ def test_a_copy_made_by_the_server_is_listed_beside_its_original(
     assert get(server, "threads", "ann2")["threads"] == []
 
 
+def test_what_is_read_of_many_threads_is_what_is_read_of_each(
+    server: str, models: ModelServer
+) -> None:
+    threads = [talk(server, models, "many", turns=turns) for turns in (1, 2, 1)]
+    usage = [get(server, f"threads/{each}/usage", "many", by="model")["usage"] for each in threads]
+    [together] = get(server, "usage", "many", by="model")["usage"]
+    for name in ("calls", "input", "output", "cost"):
+        assert together[name] == pytest.approx(sum(row[name] for [row] in usage))
+    hits = get(server, "search", "many", q="many", limit="50")["hits"]
+    found = {(hit["thread_id"], hit["turn"], hit["number"]) for hit in hits}
+    history: set[tuple[str, int, int]] = set()
+    for each in threads:
+        for message in get(server, f"threads/{each}/history", "many")["messages"]:
+            if message["role"] == "human":
+                history.add((each, message["turn"], message["number"]))
+    assert found == history
+
+
+def test_words_of_an_edit_in_studio_are_found_at_once(server: str, models: ModelServer) -> None:
+    thread_id = talk(server, models, "editor")
+    earlier: list[dict[str, str]] = []
+    for number in range(LEAST_MESSAGES // 2):
+        earlier.append({"role": "user", "content": f"heron {number}"})
+        earlier.append({"role": "assistant", "content": f"The answer is {number}."})
+
+    def found(words: str) -> list[str]:
+        hits = get(server, "search", "editor", q=words)["hits"]
+        return [hit["excerpt"] for hit in hits]
+
+    def is_indexed() -> bool:
+        async def read(client: LangGraphClient) -> Any:
+            return await client.store.search_items(SEARCH, limit=9)
+
+        heads = [item["value"]["threads"] for item in with_client(server, read)["items"]]
+        return thread_id in str(heads)
+
+    async def hand_in(client: LangGraphClient) -> None:
+        models.script(model_says("One.", input_tokens=2, output_tokens=1))
+        talk_so_far: Any = {"messages": [*earlier, *said("How many?")["messages"]]}
+        context: Any = {"owner": "editor"}
+        await client.runs.wait(thread_id, "longtable", input=talk_so_far, context=context)
+
+    with_client(server, hand_in)
+    assert found("kestrel") == []
+    assert found("heron 77")
+    assert is_indexed()
+
+    async def edit(client: LangGraphClient) -> None:
+        values: Any = (await client.threads.get_state(thread_id))["values"]
+        first = {**values["messages"][0], "content": "a kestrel"}
+        await client.threads.update_state(thread_id, {"messages": [first]})
+
+    with_client(server, edit)
+    assert found("kestrel") == ["a kestrel"]
+
+
 def test_on_aegra_the_store_of_the_runs_is_read_and_threads_are_listed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -164,11 +224,37 @@ def test_on_aegra_the_store_of_the_runs_is_read_and_threads_are_listed(
     async def work() -> None:
         async with httpx.AsyncClient(transport=transport, base_url="http://aegra") as http:
             threads = ServerThreads(LangGraphClient(http), asyncio.get_running_loop())
-            assert await asyncio.to_thread(threads_there, threads) == {"t1", "t2"}
+            store.put(THREADS, "t2", {"title": "two"})
+            store.put(THREADS, "gone", {})
+            entries = await asyncio.to_thread(entries_there, threads)
+            assert entries == [("t2", {"title": "two"})]
             await asyncio.to_thread(threads.optional_store.put, ("longtable",), "key", {"value": 1})
         assert [request["limit"] for request in asked] == [PAGE, PAGE]
         item = store.get(("longtable",), "key")
         assert item is not None
         assert item.value == {"value": 1}
+
+    asyncio.run(work())
+
+
+def test_values_of_a_namespace_are_not_those_below_it() -> None:
+    def answer(_: httpx.Request) -> httpx.Response:
+        times = {"created_at": "2026-11-27", "updated_at": "2026-11-27"}
+        places = [[*THREADS], [*THREADS, "below"]]
+        items = [
+            {"namespace": place, "key": place[-1], "value": {"updated": place[-1]}, **times}
+            for place in places
+        ]
+        return httpx.Response(200, json={"items": items})
+
+    async def work() -> None:
+        transport = httpx.MockTransport(answer)
+        async with httpx.AsyncClient(transport=transport, base_url="http://server") as http:
+            threads = ServerThreads(LangGraphClient(http), asyncio.get_running_loop())
+            wanted = [("threads", {"updated": "threads"})]
+            store = threads.optional_store
+            assert await asyncio.to_thread(lambda: list(values_in(store, THREADS))) == wanted
+            newest = await asyncio.to_thread(newest_in, store, THREADS, lambda *_: True, 9)
+            assert newest == wanted
 
     asyncio.run(work())

@@ -8,16 +8,18 @@ from typing import Any
 
 import pytest
 
-from longtable.base.stored import SEARCH, SEARCH_TERMS
+from longtable.base.stored import SEARCH, SEARCH_TERMS, SPENDING
 from longtable.graph import (
     Context,
     Conversation,
     Persistence,
     build_graph,
     delete_thread,
+    move_thread,
     open_persistence,
     prune_threads,
     pruning,
+    usage_of_threads,
 )
 from longtable.graph.listing import thread_search
 from longtable.graph.listing.thread_list import MOST_THREADS, list_threads
@@ -93,18 +95,26 @@ def test_the_index_finds_what_reading_every_thread_finds(kept: Persistence) -> N
         owner = chance.choice(["ann", "bob", None])
         texts = [text() for _ in range(chance.randint(1, 4))]
         said(kept, f"t{number}", *texts, owner=owner)
-    for step in range(24):
+    for step in range(48):
         owner = chance.choice(["ann", "bob", None])
         infos = list_threads(kept, owner=owner)
         info = chance.choice(infos)
         conversation = said(kept, info.thread_id, owner=info.owner)
-        change = step % 4
+        change = step % 7
         if change == 0:
             conversation.ask(text())
         elif change == 1:
             conversation.exclude(str(chance.choice(conversation.history()).id))
         elif change == 2:
             conversation.fork(1)
+        elif change == 3:
+            conversation.undo()
+        elif change == 4:
+            move_thread(kept, info.thread_id, chance.choice("xy"), owner=info.owner)
+        elif change == 5:
+            later = datetime.now(UTC) + timedelta(days=9)
+            age = timedelta(days=1)
+            prune_threads(kept, older_than=age, now=later, keep_archive=True, owner=owner)
         elif len(infos) > 3:
             delete_thread(kept, info.thread_id, owner=info.owner)
         for query in chance.sample(WORDS, 3):
@@ -204,3 +214,15 @@ def test_a_store_that_cannot_be_written_to_is_searched_all_the_same(
 
     monkeypatch.setattr(SearchIndex, "add", fail)
     assert [hit.thread_id for hit in search_threads(kept, "kestrel")] == ["a"]
+
+
+def test_a_turn_writes_nothing_for_the_index(kept: Persistence) -> None:
+    said(kept, "a", "kestrel")
+    search_threads(kept, "kestrel")
+    usage_of_threads(kept)
+    places = (SEARCH, SEARCH_TERMS, SPENDING)
+    before = [kept.store.search(place, limit=1_000) for place in places]
+    assert all(before)
+    said(kept, "a", "heron")
+    said(kept, "b", "heron")
+    assert [kept.store.search(place, limit=1_000) for place in places] == before

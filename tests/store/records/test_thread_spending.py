@@ -10,8 +10,9 @@ from longtable.store.records.thread_spending import Spending, keep_spending_of
 ROWS = [
     Spent("2026-11-27", "t", "gpt", calls=2, input=10, hour="2026-11-27T08", month="2026-11"),
     Spent("2026-11-27", "t", "gpt", calls=1, purpose="summary", charged=0.5, project="p"),
+    Spent("unknown", "t", "", calls=1, charged=0.0),
 ]
-SPENDING_OF_T = Spending("state", "key", ROWS)
+SPENDING_OF_T = Spending.of("state", "key", ROWS)
 
 
 def test_a_record_is_read_as_it_was_written() -> None:
@@ -19,7 +20,10 @@ def test_a_record_is_read_as_it_was_written() -> None:
     keep_spending_of(store, "t", SPENDING_OF_T)
     item = store.get(SPENDING, "t")
     assert item is not None
-    assert Spending.from_json(item.value) == SPENDING_OF_T
+    read = Spending.from_json(item.value)
+    assert read is not None
+    assert read == SPENDING_OF_T
+    assert [Spent(**row) for row in read.rows] == ROWS
     assert "cost" not in item.value["rows"][0]
 
 
@@ -42,7 +46,9 @@ def test_a_record_that_cannot_be_read_is_none(change: dict[str, object]) -> None
 
 
 def test_rows_are_those_of_the_project_that_the_thread_is_in_now() -> None:
-    assert [row.project for row in SPENDING_OF_T.in_project("new")] == ["new", "new"]
+    rows = SPENDING_OF_T.in_project("new")
+    assert [row["project"] for row in rows] == ["new"] * 3
+    assert [row["calls"] for row in rows] == [2, 1, 1]
 
 
 class FullStore(InMemoryStore):
