@@ -2,10 +2,11 @@
 
 import json
 import logging
+import re
 import sqlite3
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from functools import lru_cache, partial
 from typing import Any, cast
@@ -106,14 +107,19 @@ def item_value(text: object) -> dict[str, Any]:
     return value if isinstance(value, dict) else {DAMAGED: True}
 
 
+_LONG = re.compile(r"\d{19}")
+_LONG_BYTES = re.compile(rb"\d{19}")
+
+
 def json_value(text: str | bytes) -> Any:
     """Return the value of a JSON text. What orjson refuses, such as half a character, is read by
-    Python.
+    Python, and so are long integers, which orjson rounds without an error.
     """
-    try:
-        return orjson.loads(text)
-    except ValueError:
-        return json.loads(text.decode() if isinstance(text, bytes) else text)
+    is_long = _LONG_BYTES.search(text) if isinstance(text, bytes) else _LONG.search(text)
+    if not is_long:
+        with suppress(ValueError):
+            return orjson.loads(text)
+    return json.loads(text.decode() if isinstance(text, bytes) else text)
 
 
 def item_row(cursor: sqlite3.Cursor, row: tuple[Any, ...]) -> tuple[Any, ...]:

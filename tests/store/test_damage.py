@@ -3,6 +3,7 @@ be deleted and forked.
 """
 
 import asyncio
+import json
 import random
 import re
 import shutil
@@ -47,6 +48,7 @@ from longtable.graph.listing.thread_list import alist_threads
 from longtable.graph.listing.thread_search import asearch_threads
 from longtable.graph.reports import audit_of_threads
 from longtable.graph.thread_state import Graph
+from longtable.store.damage import json_value
 from longtable.store.saver_guard import GuardedSaver
 from tests.support.models import ScriptedModel, call
 from tests.support.postgres import postgres_server
@@ -595,3 +597,14 @@ def test_a_store_that_fails_once_the_answer_has_streamed_costs_no_turn() -> None
         checkpointer=InMemorySaver(), store=FailsAfterTheAnswer()
     )
     assert Conversation(app, "t", context=CONTEXT).ask("hello").status == "answered"
+
+
+NUMBERS = [2**63, -(2**70), 10**40, 2**63 - 1, 1.5, 1e300, float("inf")]
+
+
+@pytest.mark.parametrize("number", NUMBERS, ids=str)
+def test_a_number_of_any_length_is_read_as_it_was_written(number: float) -> None:
+    text = json.dumps({"n": [number]})
+    assert json_value(text) == {"n": [number]}
+    assert json_value(text.encode()) == {"n": [number]}
+    assert type(json_value(text)["n"][0]) is type(number)
