@@ -3,8 +3,9 @@
 import math
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import NamedTuple
 
 from langchain_core.messages import AIMessage, BaseMessage
@@ -60,8 +61,8 @@ class Match(NamedTuple):
     score: float
 
 
-def ranked(segments: Sequence[Segment], query: str) -> list[Match]:
-    """Return the messages of all segments that share a term with the query, the best first. Of
+def ranked(segments: Sequence[Segment], query: str) -> Iterator[Match]:
+    """Yield the messages of all segments that share a term with the query, the best first. Of
     messages with the same score, the newest comes first.
 
     The weight of a term is computed over all segments together.
@@ -83,8 +84,9 @@ def ranked(segments: Sequence[Segment], query: str) -> list[Match]:
                 share = times * (K1 + 1) / (times + norm)
                 scores[number] = scores.get(number, 0.0) + weight * share
                 turns[number] = segment.turns[place]
-    best = sorted(scores.items(), key=lambda hit: (-hit[1], -hit[0]))
-    return [Match(number, turns[number], score) for number, score in best]
+    newest_first = sorted(scores, reverse=True)
+    for number in sorted(newest_first, key=scores.__getitem__, reverse=True):
+        yield Match(number, turns[number], scores[number])
 
 
 def _telling(query: str, segments: Sequence[Segment]) -> list[str]:
@@ -152,7 +154,7 @@ class Index:
         with its score. Of originals with the same score, the newest comes first.
         """
         by_number = {original.number: original for original in self.originals}
-        best = ranked([self.segment], query)[: max(0, limit)]
+        best = islice(ranked([self.segment], query), max(0, limit))
         return [(by_number[match.number], match.score) for match in best]
 
 

@@ -151,11 +151,9 @@ class Workers:
     def _not_started(self, worker: WorkerHandle) -> LongtableError:
         if worker.cancel.cancelled or self.client.closed:
             return QueryCancelledError()
-        seconds = worker_handle.START_SECONDS
-        late = time.monotonic() - worker.started > seconds
         words = worker.stderr_text() or (
-            f"it was not ready within {seconds:.0f} s"
-            if late
+            f"it was not ready within {worker_handle.START_SECONDS:.0f} s"
+            if worker.killed
             else f"it ended (status {worker.process.returncode})"
         )
         _log.warning("a worker could not be started: %s", words)

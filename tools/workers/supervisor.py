@@ -215,6 +215,7 @@ class Supervisor:
                     if worker.busy:
                         worker.enforce(now)
                     elif now - worker.started > worker_handle.START_SECONDS and not worker.ready:
+                        worker.killed = True
                         worker.process.kill()  # whoever takes it then reads the end of its pipe
                 ended = self._surplus(now)
                 self.workers = [worker for worker in self.workers if worker not in ended]

@@ -363,7 +363,7 @@ def test_a_worker_that_is_killed_while_it_sends_rows_gives_none_of_them(path: Pa
             working = busy(database)
             time.sleep(max(0.0, whole * share - 0.1))
             with suppress(ProcessLookupError):  # one that was killed after its last answer
-                os.kill(working, signal.SIGKILL)
+                kill({working})
             error = asking.end()
             assert error is None or type(error) is WorkerLostError
             lost += error is not None
