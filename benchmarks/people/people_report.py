@@ -84,7 +84,7 @@ def _machine_lines(crowd: Crowd) -> Iterator[str]:
         "memory of database workers: at rest, peak, MiB", rest.workers_mib, peaks.workers_mib
     )
     yield _row("memory of PostgreSQL: at rest, peak, MiB", rest.postgres_mib, peaks.postgres_mib)
-    yield _row("connections to PostgreSQL, at most", peaks.connections)
+    yield f"| connections to PostgreSQL, at most | {peaks.connections} |"
     yield _row("the store: KiB a turn", used.store_bytes / turns / KIB)
     yield _row("PostgreSQL's log: KiB a turn", used.log_bytes / turns / KIB)
     yield _row("whole results: KiB a turn", used.results_bytes / turns / KIB)

@@ -741,8 +741,8 @@ class Steps(TypedDict):
 def steps_graph(saver: GuardedSaver, choose: Callable[[Steps], Any]) -> Any:
     """Return a graph of two nodes, whose edge from the first to the second is a choice."""
     builder = StateGraph(Steps)
-    builder.add_node("first", lambda _: {"done": ["first"]})
-    builder.add_node("second", lambda _: {"done": ["second"]})
+    builder.add_node("first", lambda state: {"done": ["first"]})
+    builder.add_node("second", lambda state: {"done": ["second"]})
     builder.add_edge(START, "first")
     builder.add_conditional_edges("first", choose, ["second"])
     return builder.compile(checkpointer=saver)
