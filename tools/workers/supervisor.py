@@ -95,6 +95,7 @@ class Supervisor:
                         worker.busy = True
                         worker.begin(worker_handle.START_SECONDS, cancel)
                         return worker
+                    self._raise_if_none_starts()
                     waited = time.monotonic() - began
                     at_work = len(self.workers_of(client))
                     if at_work >= MOST_WORKERS and waited > client.wait_seconds:
@@ -144,6 +145,8 @@ class Supervisor:
             raise DatabaseUnavailableError("the database was closed: open it again")
         if cancel.cancelled:
             raise QueryCancelledError
+
+    def _raise_if_none_starts(self) -> None:
         if self._failed is not None:
             error = self._failed
             self._failed = None
@@ -170,7 +173,7 @@ class Supervisor:
         """
         if self._thread is None:
             # A daemon: the workers see the end of their pipes when the interpreter ends.
-            thread = threading.Thread(target=self._supervise, name="longtable-workers", daemon=True)
+            thread = threading.Thread(target=self._run, name="longtable-workers", daemon=True)
             try:
                 thread.start()
             except RuntimeError as error:
@@ -206,6 +209,18 @@ class Supervisor:
         starting = sum(not worker.ready for worker in spares)
         needed = self._spares_needed(time.monotonic())
         return len(spares) < needed and starting < self._most_idle
+
+    def _run(self) -> None:
+        """Supervise until no process is left. If that fails, such as for lack of memory, the next
+        call begins with another thread.
+        """
+        try:
+            self._supervise()
+        except BaseException:
+            with self._changed:
+                self._thread = None
+                self._changed.notify_all()
+            raise
 
     def _supervise(self) -> None:
         while True:
@@ -261,10 +276,12 @@ class Supervisor:
             worker = WorkerHandle(dialect=newest.dialect if newest is not None else "")
         except OSError as error:
             with self._changed:
-                self._failed = error
+                if any(client.waiting for client in clients):
+                    self._failed = error
                 self._changed.wait(TICK_SECONDS)
             return
         with self._changed:
+            self._failed = None
             if self._spares_needed(time.monotonic()):
                 self.workers.append(worker)
                 self._changed.notify_all()

@@ -340,3 +340,26 @@ def test_a_fork_takes_no_spare_of_its_parent(tmp_path: Path) -> None:
     command = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", FORK, *places]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+@pytest.mark.parametrize("error", [OSError(24, "Too many open files"), MemoryError()])
+def test_a_spare_that_cannot_be_started_fails_no_database_that_has_a_worker(
+    databases: list[Database], monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    assert number_of(databases[0]) == 0
+    wait_for(lambda: len(spares()) == 1)
+    errors = [error]
+
+    def failing(dialect: str) -> WorkerHandle:
+        if errors:
+            raise errors.pop()
+        return WorkerHandle(dialect=dialect)
+
+    monkeypatch.setattr(supervisor, "WorkerHandle", failing)
+    for spare in spares():
+        spare.kill()
+        SUPERVISOR.release(spare, keep=False)
+    wait_for(lambda: not errors)
+    assert number_of(databases[0]) == 0
+    assert number_of(databases[1]) == 1
