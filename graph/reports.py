@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,6 @@ from longtable.nodes.tooling.audit import AuditEntry
 from longtable.store.damage import Report, log_damaged, readable, skip_unreadable
 from longtable.store.persistence import Persistence
 from longtable.store.records.item_values import values_in
-from longtable.store.records.retired import DAMAGED
 from longtable.store.records.thread_index import Entry, may_see, owner_of
 from longtable.store.records.thread_spending import Row, Spending, added_rows, keep_spending_of
 from longtable.store.storage_errors import storage_errors
@@ -79,7 +79,7 @@ def audit_of_threads(
     pairs: list[tuple[str, AuditEntry]] = []
     for thread_id, entry in visible:
         with skip_unreadable(on_damaged):
-            if DAMAGED in entry:  # only the thread itself knows whose it is
+            if not _names_owner(entry):
                 audit = audit_of(threads, thread_id, owner, all_owners=all_owners)
             else:
                 audit = _audit_in(thread_id, stored.get(thread_namespace("audit", thread_id), ()))
@@ -87,21 +87,33 @@ def audit_of_threads(
     return sorted(pairs, key=lambda pair: (pair[1].time, pair[0], pair[1].key))
 
 
+def _names_owner(entry: Entry) -> bool:
+    """Return whether an entry of the index says whose a thread is. Otherwise only the thread itself
+    does.
+    """
+    return "owner" in entry and isinstance(entry["owner"], str | None)
+
+
 def _stored_audits(
     threads: StoredThreads, thread_ids: Sequence[str]
 ) -> Mapping[Namespace, Sequence[Item]]:
     """Return the queries of threads by namespace, as they are stored. A few threads are asked for
-    one by one, many together with all others.
+    one by one, many together with all others, if these are not too many.
     """
-    if len(thread_ids) <= FEW_THREADS:
-        namespaces = [thread_namespace("audit", thread_id) for thread_id in thread_ids]
-    else:
-        namespaces = [AUDIT]
-    found: dict[Namespace, list[Item]] = defaultdict(list)
-    for items in threads.batch([SearchOp(each, limit=MOST_ENTRIES) for each in namespaces]):
-        for item in items or []:
-            found[tuple(item.namespace)].append(item)
-    return found
+    if len(thread_ids) > FEW_THREADS:
+        (items,) = threads.batch([SearchOp(AUDIT, limit=MOST_ENTRIES)])
+        if len(items or ()) < MOST_ENTRIES:
+            return _by_namespace(items or ())
+    namespaces = [thread_namespace("audit", thread_id) for thread_id in thread_ids]
+    found = threads.batch([SearchOp(each, limit=MOST_ENTRIES) for each in namespaces])
+    return _by_namespace(chain.from_iterable(items or () for items in found))
+
+
+def _by_namespace(items: Iterable[Item]) -> Mapping[Namespace, Sequence[Item]]:
+    sorted_out: dict[Namespace, list[Item]] = defaultdict(list)
+    for item in items:
+        sorted_out[tuple(item.namespace)].append(item)
+    return sorted_out
 
 
 def _audit_in(thread_id: str, items: Sequence[Item]) -> list[AuditEntry]:
@@ -154,6 +166,7 @@ def usage_of_threads(
     be read; by default it writes to the log. `on_indexed` is called with the number of threads that
     were read, and of those to be read: all of them for the first report, later those that changed.
     """
+    within([], first, last)  # a period that is none is refused before anything is read
     threads = threads_in(persistence)
     (items,) = threads.batch([SearchOp(USAGE, limit=MOST_ENTRIES)])
     deleted = {
@@ -225,8 +238,8 @@ def _spending_of(
     on_damaged: Report,
     on_indexed: OnIndexed | None,
 ) -> Iterator[tuple[str, Entry, Spending]]:
-    """Yield id, entry in the index, and what it took, of each thread that can be read. Only threads
-    that changed since the last report are read, and those of which only they know whose they are.
+    """Yield id, entry in the index, and what it took, of each thread that can be read. Read only
+    threads that changed since the last report, and those whose entry does not name their owner.
     """
     entries = visible_entries(threads, owner, all_owners=all_owners)
     states = states_of(threads, entries)
@@ -234,7 +247,7 @@ def _spending_of(
     store = threads.optional_store
     for thread_id, value in values_in(store, SPENDING) if store is not None else ():
         entry = changed.get(thread_id)
-        if entry is None or DAMAGED in entry:
+        if entry is None or not _names_owner(entry):
             continue
         known = Spending.from_json(value)
         if known is not None and known.state == states.get(thread_id):
@@ -247,9 +260,8 @@ def _spending_of(
         state = states.get(thread_id, "")
         spending: Spending | None = None
         with skip_unreadable(on_damaged):
-            whole, _ = load_thread(
-                reading, thread_id, owner_of(entry), all_owners=all_owners, entry=entry
-            )
+            reader = owner_of(entry) if _names_owner(entry) else owner
+            whole, _ = load_thread(reading, thread_id, reader, all_owners=all_owners, entry=entry)
             spending = Spending.of(state, usage_key(whole), spent_in(whole))
         if spending is not None:
             if state:

@@ -339,7 +339,10 @@ class RetryingStore(PostgresStore):
         """See `BaseStore`."""
         listed = list(ops)
         self._reading.now = not any(isinstance(op, PutOp) for op in listed)
-        return retry_once(lambda: PostgresStore.batch(self, listed))
+        try:
+            return retry_once(lambda: PostgresStore.batch(self, listed))
+        finally:
+            self._reading.now = False
 
     @contextmanager
     def _cursor(self, *, pipeline: bool = False) -> Iterator[psycopg.Cursor[DictRow]]:

@@ -61,10 +61,11 @@ COSTLY = frozenset({"respond", "run_tools", "compact"})
 """Nodes whose work nobody wants done twice: calls of models and tools. Their writes never wait, so
 that they are stored even if the checkpoint that follows cannot be.
 """
-QUICK = frozenset({"branch:to:ingest"})
-"""The channels that start nodes before which a checkpoint may wait. `ingest` takes a moment. Before
-other nodes, readers see the checkpoint while a model answers, or `settle` names it in the thread's
-index entry, as one that is certainly stored.
+BRANCH = "branch:to:"
+"""How LangGraph names the channel that starts a node, followed by the node's name."""
+QUICK = frozenset({f"{BRANCH}ingest"})
+"""The channels that start nodes before which a checkpoint may wait: `ingest` alone. Readers see the
+others while the model answers, and `settle` writes their id to the thread's index entry.
 """
 ERROR_SOURCE = "__error_source_node__"
 """Channel in which LangGraph says which node failed, for its error handlers."""
@@ -190,7 +191,7 @@ class GuardedSaver(BaseCheckpointSaver[Any]):
         with `TOGETHER` they may wait for the checkpoint that follows. If the process is killed
         before that, about a millisecond later, the task runs again.
         """
-        stored = _without_parts(writes)
+        stored = _without_partial_writes(writes)
 
         def put_writes(saver: Saver) -> None:
             saver.put_writes(_without_mark(config), stored, task_id, task_path)
@@ -363,7 +364,7 @@ def _checkpoint_may_wait(
     starts = [
         channel
         for channel in checkpoint.get("updated_channels") or ()
-        if channel.startswith(("branch:", "__"))
+        if channel.startswith((BRANCH, "__"))
     ]
     return bool(starts) and QUICK.issuperset(starts)
 
@@ -373,15 +374,21 @@ def _stores_together(config: RunnableConfig) -> bool:
     return bool(configurable.get(TOGETHER)) and not configurable.get("checkpoint_ns")
 
 
-def _without_parts(writes: Sequence[tuple[str, Any]]) -> Sequence[tuple[str, Any]]:
-    """Return the writes of a task to store. If it failed or was cancelled, these are only the ones
-    that say so: LangGraph takes whatever else is stored for all that the task writes, and does not
-    run it again. A task that is cancelled after its values and before its edge would have no next.
+def _without_partial_writes(writes: Sequence[tuple[str, Any]]) -> Sequence[tuple[str, Any]]:
+    """Return the writes of a task to store: all or none of its values.
+
+    LangGraph stores what a task had written when it failed or was cancelled, takes that for all it
+    writes, and does not run it again. A task that was cancelled after its values and before its
+    edge would have no next one, so its values are left out. One that had reached its edge is done,
+    so its error is left out.
     """
-    if all(channel != ERROR for channel, _ in writes):
+    failed = any(channel == ERROR for channel, _ in writes)
+    if not failed:
         return writes
-    said = (*WRITES_IDX_MAP, ERROR_SOURCE)
-    return [(channel, value) for channel, value in writes if channel in said]
+    done = any(channel.startswith(BRANCH) for channel, _ in writes)
+    stops = {*WRITES_IDX_MAP, ERROR_SOURCE}
+    left_out = {ERROR, ERROR_SOURCE} if done else {channel for channel, _ in writes} - stops
+    return [(channel, value) for channel, value in writes if channel not in left_out]
 
 
 def _without_mark(config: RunnableConfig) -> RunnableConfig:

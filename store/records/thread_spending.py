@@ -49,7 +49,7 @@ class Spending:
             return None
         with suppress(TypeError, KeyError, AttributeError):
             rows: list[dict[str, Any]] = value["rows"]
-            if all(NEEDED <= row.keys() <= FIELDS for row in rows):
+            if all(map(_is_row, rows)):
                 return cls(str(value["state"]), str(value["usage_key"]), rows)
         return None
 
@@ -65,6 +65,16 @@ class Spending:
     def in_project(self, project: str) -> list[Row]:
         """Return the rows for the project that the thread belongs to now."""
         return [{**row, "project": project} for row in self.rows]
+
+
+def _is_row(row: Row) -> bool:
+    """Return whether a stored row has the fields of a `Spent`, texts and figures as they are."""
+    if not NEEDED <= row.keys() <= FIELDS:
+        return False
+    return all(
+        isinstance(value, int | float | None if name in SUMMED else str)
+        for name, value in row.items()
+    )
 
 
 def row_of(spent: Spent) -> Row:

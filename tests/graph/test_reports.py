@@ -529,3 +529,43 @@ def test_a_thread_whose_entry_is_damaged_is_reported_to_its_owner_alone(tmp_path
         assert usage_of_threads(persistence) == []
         [row] = usage_of_threads(persistence, by=["thread"], all_owners=True)
         assert (row.thread, row.calls) == ("a", 1)
+
+
+@pytest.mark.parametrize("owner", [5, None])
+def test_whose_entry_names_no_owner_is_reported_to_its_owner_alone(
+    tmp_path: Path, owner: int | None
+) -> None:
+    """`owner`: what the damaged entry has in place of it; None: nothing."""
+    with open_persistence(f"sqlite:///{tmp_path}/chat.db") as persistence:
+        graph = build_graph(model=ScriptedModel(say=lambda _: AIMessage("yes"))).compile(
+            checkpointer=persistence.checkpointer, store=persistence.store
+        )
+        Conversation(graph, "t", context=replace(ROOMY, owner="ann")).ask("one")
+        entry = AuditEntry("k", "2026-11-27T08:00:00", 1, "run_sql", "run", "SELECT 1")
+        namespace = thread_namespace("audit", "t")
+        persistence.store.put(namespace, "k", entry.as_json(), index=False)
+        usage_of_threads(persistence, all_owners=True)  # which keeps a record
+        item = persistence.store.get(THREADS, "t")
+        assert item is not None
+        damaged = {name: value for name, value in item.value.items() if name != "owner"}
+        if owner is not None:
+            damaged["owner"] = owner
+        persistence.store.put(THREADS, "t", damaged, index=False)
+        assert audit_of_threads(persistence, owner="bob") == []
+        assert sum(spent.calls for spent in usage_of_threads(persistence, owner="bob")) == 0
+        assert audit_of_threads(persistence, owner="ann") == [("t", entry)]
+        assert sum(spent.calls for spent in usage_of_threads(persistence, owner="ann")) == 1
+
+
+def test_a_record_of_usage_with_a_figure_that_is_none_is_made_again(tmp_path: Path) -> None:
+    with open_persistence(f"sqlite:///{tmp_path}/chat.db") as persistence:
+        graph = build_graph(model=ScriptedModel(say=lambda _: AIMessage("yes"))).compile(
+            checkpointer=persistence.checkpointer, store=persistence.store
+        )
+        Conversation(graph, "t", context=ROOMY).ask("one")
+        expected = usage_of_threads(persistence, all_owners=True)
+        item = persistence.store.get(SPENDING, "t")
+        assert item is not None
+        item.value["rows"][0]["input"] = "many"
+        persistence.store.put(SPENDING, "t", item.value, index=False)
+        assert usage_of_threads(persistence, all_owners=True) == expected

@@ -29,13 +29,14 @@ from langgraph.checkpoint.conformance import checkpointer_test, validate
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.graph import START, StateGraph
+from langgraph.graph.state import _CHANNEL_BRANCH_TO
 from typing_extensions import TypedDict
 
 from longtable.base.errors import LongtableError, PersistenceError, ThreadBusyError
 from longtable.graph import Context, Conversation, build_graph, open_persistence
 from longtable.graph.thread_state import Graph
 from longtable.nodes.state import Input
-from longtable.store.saver_guard import MARK, TOGETHER, GuardedSaver
+from longtable.store.saver_guard import MARK, QUICK, TOGETHER, GuardedSaver
 from tests.support.models import ScriptedModel, script
 
 CONTEXT = Context(model_limit=8_000)
@@ -778,6 +779,17 @@ def test_a_node_that_is_cancelled_at_its_edge_runs_again(kind: str, tmp_path: Pa
 
     with savers(kind, tmp_path) as saver:
         assert asyncio.run(cancelled_at_the_edge(saver)) == {"done": ["first", "second"]}
+
+
+def test_a_node_that_is_cancelled_after_its_edge_does_not_run_again(tmp_path: Path) -> None:
+    with savers("sqlite", tmp_path) as saver:
+        done = [("messages", "hi"), ("branch:to:settle", None)]
+        saver.put_writes(run_of(saver), [*done, ("__error__", "CancelledError")], "task")
+        assert sorted(writes_in(saver)) == sorted(done)
+
+
+def test_the_channel_that_starts_a_node_is_called_as_in_langgraph() -> None:
+    assert {_CHANNEL_BRANCH_TO.format("ingest")} == QUICK
 
 
 def test_of_a_task_that_failed_only_what_says_so_is_stored(tmp_path: Path) -> None:

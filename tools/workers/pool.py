@@ -144,6 +144,9 @@ class Workers:
             except LongtableError as raised:
                 error = raised
                 again = False
+            except BaseException:  # such as Ctrl-C
+                SUPERVISOR.release(worker, keep=False)
+                raise
             SUPERVISOR.release(worker, keep=False)
             if not again:
                 raise error

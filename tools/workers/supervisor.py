@@ -117,6 +117,7 @@ class Supervisor:
             worker.release()
             if worker.owner is not None:
                 worker.owner.used = worker.used
+                keep = keep and not worker.owner.closed
             if not keep and worker in self.workers:
                 self.workers.remove(worker)
             self._changed.notify_all()

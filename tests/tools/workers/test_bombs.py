@@ -5,12 +5,16 @@ times, too.
 import re
 import tempfile
 from pathlib import Path
+from weakref import WeakSet
 
 import pytest
 
 from evals.bombs import prove
 from longtable.tools.database import QueryLimits
+from longtable.tools.workers.supervisor import SUPERVISOR
+from longtable.tools.workers.worker_handle import Client
 from tests.tools.databases import DIALECTS, Place, url
+from tests.tools.workers.test_pool import end_spares
 
 LIMITS = QueryLimits(seconds=0.5, memory_bytes=200_000_000)
 SAMPLE = {
@@ -63,6 +67,9 @@ short limit.
 def test_bombs_harm_nobody_and_leave_nothing(
     dialect: str, files: dict[str, Place], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    end_spares()
+    # Databases that other tests left open would keep a spare.
+    monkeypatch.setattr(SUPERVISOR, "_clients", WeakSet[Client]())
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     faults = prove(url(files[dialect]), dialect, SAMPLE[dialect], alone_seconds=0.5, limits=LIMITS)

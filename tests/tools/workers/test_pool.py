@@ -489,8 +489,8 @@ def test_a_python_that_does_not_start_is_an_error_of_the_first_call(
     broken = tmp_path / "python3"
     broken.write_text("#!/bin/sh\necho no library >&2\nexit 1\n")
     broken.chmod(0o755)
-    end_spares()
     monkeypatch.setattr(sys, "executable", str(broken))
+    end_spares()
     with (
         Database.open(url(path), isolation="process") as database,
         pytest.raises(DatabaseUnavailableError, match="no library"),
@@ -504,9 +504,9 @@ def test_a_python_that_never_gets_ready_is_an_error_too(
     stuck = tmp_path / "python3"
     stuck.write_text("#!/bin/sh\nexec sleep 60\n")
     stuck.chmod(0o755)
-    end_spares()
     monkeypatch.setattr(sys, "executable", str(stuck))
     monkeypatch.setattr(worker_handle, "START_SECONDS", 0.3)
+    end_spares()
     with (
         Database.open(url(path), isolation="process") as database,
         pytest.raises(DatabaseUnavailableError, match="not ready within"),
@@ -520,8 +520,8 @@ def test_a_python_that_ends_without_a_word_is_told_by_its_status(
     silent = tmp_path / "python3"
     silent.write_text("#!/bin/sh\nexit 3\n")
     silent.chmod(0o755)
-    end_spares()
     monkeypatch.setattr(sys, "executable", str(silent))
+    end_spares()
     with (
         Database.open(url(path), isolation="process") as database,
         pytest.raises(DatabaseUnavailableError, match=r"ended \(status 3\)"),
