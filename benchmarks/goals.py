@@ -5,7 +5,7 @@ HEAD = "| measured | figure | goal | |\n|---|---:|---:|---|"
 
 def row(what: str, figure: float, goal: float | None) -> str:
     """Return the row of a figure, which should be at most its goal. A figure without a goal is only
-    told.
+    printed.
     """
     if goal is None:
         return f"| {what} | {figure:.2f} | | |"

@@ -37,7 +37,7 @@ Key = tuple[str, str]
 
 
 @dataclass(frozen=True)
-class KeptHistory:
+class CachedHistory:
     """The histories of one checkpoint, as they were loaded."""
 
     checkpoint_id: str
@@ -73,10 +73,10 @@ class HistoryCache:
     def __init__(self, most: int = MOST_BYTES) -> None:
         self.most = most
         self.size = 0
-        self._kept: dict[Key, KeptHistory] = {}
+        self._kept: dict[Key, CachedHistory] = {}
         self._lock = threading.Lock()
 
-    def get(self, key: Key) -> KeptHistory | None:
+    def get(self, key: Key) -> CachedHistory | None:
         """Return the thread's history. Return None if none is kept, or if somebody changed it."""
         kept = self._kept.get(key)
         return kept if kept is not None and kept.is_unchanged() else None
@@ -93,9 +93,9 @@ class HistoryCache:
             if fingerprint is None:
                 return
             fingerprints[id(value)] = fingerprint
-        self._replace(key, KeptHistory(checkpoint_id, histories, fingerprints))
+        self._replace(key, CachedHistory(checkpoint_id, histories, fingerprints))
 
-    def _replace(self, key: Key, kept: KeptHistory) -> None:
+    def _replace(self, key: Key, kept: CachedHistory) -> None:
         with self._lock:
             earlier = self._kept.pop(key, None)
             if earlier is not None:

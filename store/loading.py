@@ -22,9 +22,9 @@ from longtable.base.errors import (
     LongtableError,
 )
 from longtable.store.history_cache import (
+    CachedHistory,
     Histories,
     HistoryCache,
-    KeptHistory,
     copies,
     extended,
     shares,
@@ -112,7 +112,7 @@ def _message(kind: type[BaseMessage], fields: dict[str, Any], names: set[str]) -
 
 
 @dataclass
-class _WayBack:
+class _Ancestry:
     """The checkpoints before one, newest first, as far back as its delta channels need."""
 
     chain: dict[str, None] = field(default_factory=dict)
@@ -120,7 +120,7 @@ class _WayBack:
     """The last whole value of a channel."""
     ends: dict[str, int] = field(default_factory=dict)
     """How many checkpoints of the chain have writes that came after this value."""
-    known: KeptHistory | None = None
+    known: CachedHistory | None = None
     """The history of the last checkpoint of the chain, if it is kept."""
 
     def histories(self, channels: Sequence[str]) -> Histories:
@@ -169,13 +169,13 @@ class LoadingSaver(SqliteSaver):
         if known is not None and known.is_of(checkpoint_id, channels):
             return copies({channel: known.histories[channel] for channel in channels})
         with self.cursor(transaction=False) as cursor:
-            way = self._way_back(cursor, key, checkpoint_id, channels, known)
+            ancestry = self._ancestry(cursor, key, checkpoint_id, channels, known)
             writes = cursor.execute(
-                _WRITES, (json.dumps([*way.chain]), *key, json.dumps(channels))
+                _WRITES, (json.dumps([*ancestry.chain]), *key, json.dumps(channels))
             ).fetchall()
-        histories = way.histories(channels)
+        histories = ancestry.histories(channels)
         for place, _, task_id, _, channel, kind, value in sorted(writes, key=_oldest_first):
-            if place < way.ends.get(channel, len(way.chain)):
+            if place < ancestry.ends.get(channel, len(ancestry.chain)):
                 histories[channel]["writes"].append(
                     (task_id, channel, self.serde.loads_typed((kind, value)))
                 )
@@ -184,34 +184,34 @@ class LoadingSaver(SqliteSaver):
         cache.put(key, checkpoint_id, histories)
         return copies(histories)
 
-    def _way_back(
+    def _ancestry(
         self,
         cursor: sqlite3.Cursor,
         key: tuple[str, str],
         checkpoint_id: str,
         channels: Sequence[str],
-        known: KeptHistory | None,
-    ) -> _WayBack:
-        way = _WayBack()
+        known: CachedHistory | None,
+    ) -> _Ancestry:
+        ancestry = _Ancestry()
         unseeded = {channel: f'"{channel}":' for channel in channels}
         cursor.execute(_ANCESTORS, (*key, checkpoint_id, *key))
         next(cursor, None)  # what was written on top of the checkpoint itself is not part of it
         for ancestor, counters in cursor:
-            if ancestor in way.chain:
+            if ancestor in ancestry.chain:
                 break
-            way.chain[ancestor] = None
+            ancestry.chain[ancestor] = None
             if not all(name in counters for name in unseeded.values()):
                 whole = self._values(key, ancestor)
                 for channel in whole.keys() & unseeded.keys():
-                    way.seeds[channel] = whole[channel]
-                    way.ends[channel] = len(way.chain)
+                    ancestry.seeds[channel] = whole[channel]
+                    ancestry.ends[channel] = len(ancestry.chain)
                     del unseeded[channel]
             if not unseeded:
                 break
             if known is not None and known.is_of(ancestor, unseeded):
-                way.known = known
+                ancestry.known = known
                 break
-        return way
+        return ancestry
 
     def _values(self, key: tuple[str, str], checkpoint_id: str) -> Mapping[str, Any]:
         stored = self.conn.execute(_CHECKPOINT, (*key, checkpoint_id)).fetchone()

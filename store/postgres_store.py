@@ -41,9 +41,9 @@ from longtable.store.heads import (
     retry_once,
 )
 from longtable.store.history_cache import (
+    CachedHistory,
     Histories,
     HistoryCache,
-    KeptHistory,
     copies,
     extended,
     shares,
@@ -219,7 +219,7 @@ class LoadingPostgresSaver(PostgresSaver):
         return copies(histories)
 
     def _since(
-        self, known: KeptHistory, key: Key, checkpoint_id: str, channels: Sequence[str]
+        self, known: CachedHistory, key: Key, checkpoint_id: str, channels: Sequence[str]
     ) -> Histories | None:
         """Return the histories of a checkpoint that comes after a known one. Return None if it does
         not, or if a channel was stored whole in between.

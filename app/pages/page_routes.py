@@ -133,8 +133,8 @@ def newer_turns(request: PageRequest) -> Response:
 
 
 def _is_newest(request: PageRequest, key: str) -> bool:
-    """Return whether a thread's newest turn has this key. One turn is read for that, with its
-    results, and not all that a page shows.
+    """Return whether a thread's newest turn has this key. Read only that turn, with its results,
+    not the whole page.
     """
     live = request.site.live.get(request.thread_id) if request.is_running else None
     if live is not None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import httpx
 
 from benchmarks.people.chat_servers import served
-from benchmarks.people.kept import lost
+from benchmarks.people.comparison import lost
 from benchmarks.people.machine import Machine, Peaks, Reading
 from benchmarks.people.open_page import POLL_S, OpenPage, PageError
 from benchmarks.people.person import Person, PlannedTurn, planned_turns

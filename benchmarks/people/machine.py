@@ -9,8 +9,8 @@ from pathlib import Path
 import psycopg
 
 from benchmarks.people.programs import (
+    children_seconds,
     descendants,
-    family_seconds,
     memory_mib,
     own_seconds,
     parent_of,
@@ -102,8 +102,8 @@ class Machine:
         results = [path for path in self.home.rglob("*.results/**/*") if path.is_file()]
         return Reading(
             server_s=sum(map(own_seconds, self.server_pids)),
-            workers_s=sum(map(family_seconds, self.server_pids)),
-            postgres_s=family_seconds(self.store.pid) if self.store else 0.0,
+            workers_s=sum(map(children_seconds, self.server_pids)),
+            postgres_s=children_seconds(self.store.pid) if self.store else 0.0,
             store_bytes=store,
             log_bytes=log,
             results_bytes=sum(path.stat().st_size for path in results),

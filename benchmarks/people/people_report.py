@@ -1,4 +1,4 @@
-"""What a crowd's run is told as: tables in Markdown."""
+"""Format the results of a run as Markdown tables."""
 
 from collections.abc import Iterator, Sequence
 

@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 ADDRESS = re.compile(r"http://[\w.]+:\d+[\w/]*")
@@ -71,12 +72,11 @@ def own_seconds(pid: int) -> float:
     return (int(stat[11]) + int(stat[12])) / TICKS if stat else 0.0
 
 
-def family_seconds(pid: int) -> float:
+def children_seconds(pid: int) -> float:
     """Return the processor time of a process's children, also of those that have ended."""
     family = [pid, *descendants(pid)]
-    ended = [_stat(each)[13:15] for each in family]
-    of_ended = sum(int(ticks) for pair in ended for ticks in pair) / TICKS
-    return of_ended + sum(own_seconds(each) for each in family[1:])
+    ended = chain.from_iterable(_stat(each)[13:15] for each in family)
+    return sum(map(int, ended)) / TICKS + sum(own_seconds(each) for each in family[1:])
 
 
 def parent_of(pid: int) -> int:

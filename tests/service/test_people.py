@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
+from benchmarks.people.comparison import lost
 from benchmarks.people.crowd import run_crowd
-from benchmarks.people.kept import lost
 from benchmarks.people.open_page import body_of, words_of
 from benchmarks.people.people_report import report
 from benchmarks.people.person import PlannedTurn, TakenTurn

@@ -95,7 +95,7 @@ def test_questions_sql_and_answers_stay_word_for_word() -> None:
     assert [message for message in found.call_plan.messages if message.type != "tool"] == others
 
 
-def test_a_head_has_columns_row_count_three_rows_and_the_way_back() -> None:
+def test_a_head_has_columns_row_count_three_rows_and_the_ancestry() -> None:
     head = json.loads(head_text(table(40, 7), 31) or "")
     assert head["columns"] == ["id", "name", "total"]
     assert head["row_count"] == 40

@@ -11,23 +11,23 @@ from benchmarks.people.talk_model import answer_to
 
 
 @dataclass
-class KeptRound:
+class StoredRound:
     """A question and the last words that stand below it."""
 
     question: str
     answer: str = ""
 
 
-def rounds_of(export: str) -> list[KeptRound]:
+def rounds_of(export: str) -> list[StoredRound]:
     """Return the rounds of a thread from its export in JSON lines."""
-    rounds: list[KeptRound] = []
+    rounds: list[StoredRound] = []
     for line in export.splitlines():
         record = json.loads(line)
         if record["type"] != "message":
             continue
         fields: dict[str, Any] = record["message"]["fields"]
         if fields["type"] == "human":
-            rounds.append(KeptRound(str(fields["content"])))
+            rounds.append(StoredRound(str(fields["content"])))
         elif fields["type"] == "ai" and fields["content"] and not fields["tool_calls"]:
             rounds[-1].answer = words_of(str(fields["content"]))
     return rounds
