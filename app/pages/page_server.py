@@ -26,6 +26,10 @@ if TYPE_CHECKING:
 LOOPBACK = "127.0.0.1"
 PORT = 8700
 GRACE_SECONDS = 2
+KEEP_ALIVE_SECONDS = 30
+"""How long an idle connection stays open. A page looks for news every 4 s; if it is a little late,
+it should not have to connect again.
+"""
 UPLOAD_MEGABYTES = 100
 
 
@@ -112,6 +116,7 @@ def serve_pages(
                     server_header=False,
                     proxy_headers=False,
                     timeout_graceful_shutdown=GRACE_SECONDS,
+                    timeout_keep_alive=KEEP_ALIVE_SECONDS,
                 )
                 ready(key, address_of_socket(listener))
                 await uvicorn.Server(config).serve(sockets=[listener])

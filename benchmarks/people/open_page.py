@@ -10,6 +10,7 @@ from html import unescape
 
 import httpx
 
+from longtable.app.pages.page_server import KEEP_ALIVE_SECONDS
 from tests.app.pages.served_pages import PARTIAL, shown_body
 
 OWNER_HEADER = "X-Forwarded-User"
@@ -17,7 +18,7 @@ POLL_S = 4.0
 """A page looks so often for turns of other tabs, as templates/page.html says."""
 REQUEST_S = 60.0
 _TLS = ssl.create_default_context()  # made once: a client of its own takes 15 ms for it
-_LIMITS = httpx.Limits(keepalive_expiry=4.8)  # the server closes idle connections after 5 s
+_LIMITS = httpx.Limits(keepalive_expiry=KEEP_ALIVE_SECONDS / 2)
 _TOKEN = re.compile(r'"X-Longtable-Token": "([^"]+)"')
 _SEEN = re.compile(r'<input[^>]* id="seen"[^>]* value="([^"]*)"')
 _STATIC = re.compile(r'(?:href|src)="(/static/[^"]+)"')

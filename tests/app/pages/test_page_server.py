@@ -5,8 +5,12 @@ import hashlib
 import signal
 import socket
 import subprocess
+import time
 import tomllib
+from contextlib import closing
+from http.client import HTTPConnection
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import httpx
 import pytest
@@ -87,6 +91,19 @@ def test_ctrl_c_ends_it_quietly(tmp_path: Path) -> None:
         assert server.process.wait(15) in (0, 130)
         assert server.process.stdout is not None
         assert "Traceback" not in server.process.stdout.read()
+
+
+def test_a_connection_outlives_the_pause_between_two_looks_for_news(tmp_path: Path) -> None:
+    with serving(make_home(tmp_path)) as server:
+        address = urlsplit(server.address)
+        with closing(HTTPConnection(address.hostname or "", address.port, timeout=20)) as browser:
+            browser.connect()
+            connection = browser.sock
+            for pause in (6, 0):
+                browser.request("GET", "/")
+                browser.getresponse().read()
+                time.sleep(pause)
+            assert browser.sock is connection
 
 
 def test_help_names_what_it_takes() -> None:
