@@ -14,6 +14,7 @@ from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
@@ -58,6 +59,12 @@ class Expected:
     checkpoint_id: str | None
     writer: str | None
     name: str
+
+
+def key_of(config: RunnableConfig) -> Key:
+    """Return the thread and namespace that a config names."""
+    configurable = config["configurable"]
+    return str(configurable["thread_id"]), str(configurable.get("checkpoint_ns", ""))
 
 
 @dataclass(frozen=True)

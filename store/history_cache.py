@@ -18,6 +18,8 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import DeltaChannelHistory
 from langgraph.checkpoint.serde.types import _DeltaSnapshot as DeltaSnapshot
 
+from longtable.store.heads import Key
+
 SHARES = "__longtable_shares"
 """Key in the config of a run. If it is true, the run may be handed messages that an earlier run was
 handed. Only turns of a `Conversation` set it: one at a time runs on a thread. Other callers get
@@ -32,8 +34,6 @@ _FORMAT = 2
 
 Histories = dict[str, DeltaChannelHistory]
 """For each delta channel, its last whole value before a checkpoint, and the writes since."""
-Key = tuple[str, str]
-"""Thread id and checkpoint namespace."""
 
 
 @dataclass(frozen=True)

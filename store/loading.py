@@ -21,6 +21,7 @@ from langgraph.checkpoint.sqlite import SqliteSaver
 from longtable.base.errors import (
     LongtableError,
 )
+from longtable.store.heads import key_of
 from longtable.store.history_cache import (
     CachedHistory,
     Histories,
@@ -159,10 +160,7 @@ class LoadingSaver(SqliteSaver):
             return super().get_delta_channel_history(config=config, channels=channels)
 
     def _history(self, config: RunnableConfig, channels: Sequence[str]) -> Histories:
-        key = (
-            str(config["configurable"]["thread_id"]),
-            config["configurable"].get("checkpoint_ns", ""),
-        )
+        key = key_of(config)
         checkpoint_id = get_checkpoint_id(config) or ""
         cache = self.cache if shares(config) else None
         known = cache.get(key) if cache is not None else None

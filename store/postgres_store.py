@@ -38,6 +38,7 @@ from longtable.store.heads import (
     Key,
     Saver,
     SqlHeads,
+    key_of,
     retry_once,
 )
 from longtable.store.history_cache import (
@@ -207,10 +208,7 @@ class LoadingPostgresSaver(PostgresSaver):
         checkpoint_id = get_checkpoint_id(config)
         if cache is None or not checkpoint_id or not channels:
             return super().get_delta_channel_history(config=config, channels=channels)
-        key = (
-            str(config["configurable"]["thread_id"]),
-            config["configurable"].get("checkpoint_ns", ""),
-        )
+        key = key_of(config)
         known = cache.get(key)
         histories = self._since(known, key, checkpoint_id, channels) if known is not None else None
         if histories is None:

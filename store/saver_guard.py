@@ -39,10 +39,10 @@ from longtable.store.heads import (
     Expected,
     HeadMovedError,
     Heads,
-    Key,
     ProcessHeads,
     Saver,
     SqliteHeads,
+    key_of,
     retry_once,
 )
 from longtable.store.history_cache import SHARES, shares
@@ -124,7 +124,7 @@ class GuardedSaver(BaseCheckpointSaver[Any]):
         `DamagedThreadError` if the checkpoint cannot be decoded.
         """
         # Read before the checkpoint: this run has not seen a writer that comes between the two.
-        seen = retry_once(lambda: self.heads.writer(_key_of(config)))
+        seen = retry_once(lambda: self.heads.writer(key_of(config)))
         with _decoding(config):
             return _with_mark(
                 _check_sound(retry_once(lambda: self.inner.get_tuple(_without_mark(config)))),
@@ -172,7 +172,7 @@ class GuardedSaver(BaseCheckpointSaver[Any]):
 
         waits = _checkpoint_may_wait(config, checkpoint, metadata)
         self._write(config, Write(put, checkpoint, metadata), waits=waits)
-        thread_id, namespace = _key_of(config)
+        thread_id, namespace = key_of(config)
         stored = {
             "thread_id": thread_id,
             "checkpoint_ns": namespace,
@@ -205,7 +205,7 @@ class GuardedSaver(BaseCheckpointSaver[Any]):
         writer = _writer_of(config)
 
         def compare_and_write(expected: Expected | None = None) -> None:
-            with self.heads.writing(_key_of(config), expected) as head:
+            with self.heads.writing(key_of(config), expected) as head:
                 if writer is not None:
                     writer.claim(head, write)
                     for earlier in writer.waiting:
@@ -328,17 +328,12 @@ def _configurable(config: RunnableConfig) -> dict[str, Any]:
     return config.get("configurable", {})
 
 
-def _key_of(config: RunnableConfig) -> Key:
-    configurable = _configurable(config)
-    return str(configurable["thread_id"]), str(configurable.get("checkpoint_ns", ""))
-
-
 def _writer_of(config: RunnableConfig) -> Writer | None:
     """Return the run that a config belongs to. Return None if the config has no mark, because it
     does not come from a checkpoint that this guard loaded.
     """
     writer = _configurable(config).get(MARK)
-    return writer if isinstance(writer, Writer) and writer.key == _key_of(config) else None
+    return writer if isinstance(writer, Writer) and writer.key == key_of(config) else None
 
 
 def _may_wait(config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_path: str) -> bool:
@@ -411,7 +406,7 @@ def _with_mark(
     """Return the loaded checkpoint with a mark in its config: a `Writer` for the run that loaded
     it. If there is no checkpoint, put the mark into the run's own config and return None.
     """
-    key = _key_of(config)
+    key = key_of(config)
     checkpoint_id = get_checkpoint_id(config)
     if loaded is None:
         if FILLED in config and not checkpoint_id:
