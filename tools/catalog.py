@@ -278,7 +278,7 @@ def fold(name: str) -> str:
     """Fold case as the engines do, for A to Z only: Unicode folding would make `ſecrets` equal to
     `secrets`.
     """
-    return name.translate(_LOWER)
+    return name.lower() if name.isascii() else name.translate(_LOWER)
 
 
 def quoted(name: str, mark: str = '"') -> str:

@@ -15,7 +15,7 @@ from sqlglot import exp
 
 from longtable.tools.catalog import Catalog, Expansion, fold
 from longtable.tools.engines.dialects import dialect_of
-from longtable.tools.sql.parsing import RefusedError, statement
+from longtable.tools.sql.parsing import RefusedError, children_of, statement
 from longtable.tools.sql.scope import child_nodes, cte_of, resolved_table
 
 MAX_SOURCES = 1_000
@@ -221,7 +221,7 @@ class _Expander:
             else:
                 if isinstance(node, exp.Window):
                     self._add(node, 0, self._window(fold(node.alias), scope))
-                children = list(node.iter_expressions())
+                children = children_of(node)
                 self._leaves += not children
                 stack += children
         return self._references + self._leaves - before

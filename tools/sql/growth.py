@@ -19,7 +19,7 @@ from typing import cast
 from sqlglot import exp
 
 from longtable.tools.engines.dialects import dialect_of
-from longtable.tools.sql.parsing import nodes_of
+from longtable.tools.sql.parsing import children_of, nodes_of
 from longtable.tools.sql.verdict import OVER
 
 MAX_GROWTH = 10_000_000
@@ -129,7 +129,7 @@ def _nested_sizes(tree: exp.Expr, dialect: str) -> Iterator[tuple[exp.Func, int,
             own = _size(node, dialect)
             size = None if size is None or own is None else size * own
             yield node, select, size
-        todo.extend((child, select, size) for child in node.iter_expressions())
+        todo.extend((child, select, size) for child in children_of(node))
 
 
 def _size(node: exp.Func, dialect: str) -> float | None:

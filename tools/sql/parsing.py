@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable, Sequence
 from functools import cache
 from itertools import islice
+from types import FunctionType
 
 from sqlglot import Token, TokenType, exp
 from sqlglot.dialects.dialect import Dialect as SqlglotDialect
@@ -21,6 +22,7 @@ from sqlglot.generator import Generator
 from sqlglot.parser import Parser
 from sqlglot.parsers.base import BaseParser
 
+from longtable.base.errors import ConfigError
 from longtable.tools.engines.dialects import DEFAULT_DIALECT as DEFAULT_DIALECT
 from longtable.tools.engines.dialects import DIALECTS
 from longtable.tools.engines.dialects import DatePart as DatePart
@@ -89,6 +91,20 @@ _FEWER = "write it with fewer nested brackets"
 # sqlglot reports what it cannot parse by a warning on top of the Command node that the wall
 # refuses.
 logging.getLogger("sqlglot").setLevel(logging.ERROR)
+
+
+def require_plain_classes(parser: type[Parser]) -> None:
+    """Raise `ConfigError` if sqlglot's classes are compiled ones, which allow no subclasses: then
+    nothing could count the steps below.
+    """
+    if not isinstance(parser.parse, FunctionType):
+        raise ConfigError(
+            "the package sqlglotc is installed, and this program needs the classes of sqlglot as"
+            " Python code: run pip uninstall sqlglotc, or use an environment without it"
+        )
+
+
+require_plain_classes(Parser)
 
 
 class _CountingParser(Parser):
@@ -281,12 +297,19 @@ def nodes_of(tree: exp.Expr) -> list[exp.Expr]:
     """
     nodes = [tree]
     for node in nodes:
-        for value in node.args.values():
-            if isinstance(value, exp.Expr):
-                nodes.append(value)
-            elif isinstance(value, list):
-                nodes.extend(child for child in value if isinstance(child, exp.Expr))
+        nodes += children_of(node)
     return nodes
+
+
+def children_of(node: exp.Expr) -> list[exp.Expr]:
+    """Return the nodes right below a node, in the order of its arguments."""
+    children: list[exp.Expr] = []
+    for value in node.args.values():
+        if isinstance(value, exp.Expr):
+            children.append(value)
+        elif isinstance(value, list):
+            children += [child for child in value if isinstance(child, exp.Expr)]
+    return children
 
 
 def _too_many_words(sql: str, offset: int) -> RefusedError:

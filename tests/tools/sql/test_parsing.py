@@ -8,11 +8,18 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
 import pytest
+from sqlglot.parser import Parser
 
-from longtable.base.errors import QueryFailedError, QueryRefusedError
+from longtable.base.errors import ConfigError, QueryFailedError, QueryRefusedError
 from longtable.tools.catalog import Catalog, Column, Table
 from longtable.tools.database import Database
-from longtable.tools.sql.parsing import MAX_DEPTH, MAX_SQL_CHARS, RefusedError, tokens_of
+from longtable.tools.sql.parsing import (
+    MAX_DEPTH,
+    MAX_SQL_CHARS,
+    RefusedError,
+    require_plain_classes,
+    tokens_of,
+)
 from longtable.tools.sql.wall import check
 from tests.tools.databases import DIALECTS
 
@@ -215,3 +222,10 @@ def test_a_list_of_numbers_counts_as_it_is_sent(database: Database) -> None:
         database.run(f"SELECT count(*) FROM numbers WHERE n IN ({numbers}) AND nn = 1")
     assert caught.value.problem == "unknown_name"
     assert (caught.value.line, caught.value.column) == (1, len(sql) + 6)
+
+
+def test_compiled_classes_of_sqlglot_are_named_and_not_taken_for_bad_sql() -> None:
+    require_plain_classes(Parser)
+    compiled = type("Parser", (Parser,), {"parse": len})  # built in, as a compiled method is
+    with pytest.raises(ConfigError, match="pip uninstall sqlglotc"):
+        require_plain_classes(compiled)
