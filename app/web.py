@@ -22,6 +22,7 @@ from longtable.app.server.result_routes import (
     result_svg,
     results,
 )
+from longtable.app.server.server_lists import KnownThreads
 from longtable.app.server.thread_routes import (
     audit,
     change,
@@ -44,10 +45,11 @@ from longtable.base.errors import (
 )
 
 THREAD = "/longtable/threads/{thread_id}"
+KNOWN = KnownThreads()
 ROUTES: tuple[tuple[str, str, Callable[[Request], Awaitable[Response]]], ...] = (
     ("POST", f"{THREAD}/compact", compact),
     *(
-        (method, path, served(handler))
+        (method, path, served(handler, KNOWN))
         for method, path, handler in (
             ("GET", "/longtable/threads", threads),
             ("GET", "/longtable/search", search),

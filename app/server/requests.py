@@ -13,6 +13,7 @@ from langgraph_sdk.client import LangGraphClient
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
+from longtable.app.server.server_lists import KnownThreads
 from longtable.app.server.server_threads import ServerThreads
 from longtable.app.settings.row_settings import server_rows
 from longtable.base.concurrency import in_thread
@@ -224,11 +225,14 @@ async def error_response(request: Request, error: Exception) -> Response:
     return json_response({"error": body}, status=status_of(error), headers=headers)
 
 
-def served(handler: Handler) -> Callable[[Request], Awaitable[Response]]:
-    """Return a route that runs the handler in a worker thread."""
+def served(handler: Handler, known: KnownThreads) -> Callable[[Request], Awaitable[Response]]:
+    """Return a route that runs the handler in a worker thread. All routes of a server share what is
+    known of its threads.
+    """
 
     async def route(request: Request) -> Response:
-        threads = ServerThreads(client_of(request), asyncio.get_running_loop())
+        loop = asyncio.get_running_loop()
+        threads = ServerThreads(client_of(request), loop, known=known)
         body = await request.body()
         route_request = RouteRequest(request, owner_of(request), threads, body)
         with reading_as(_access(request)):

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
+from threading import Lock
 from typing import Any
 from uuid import UUID
 
@@ -9,11 +10,15 @@ from langgraph_sdk.errors import UnprocessableEntityError
 
 Thread = Mapping[str, Any]
 Search = Callable[..., Sequence[Thread]]
-"""The server's search for threads. It takes `limit`, `offset`, `select` and `ids`. It raises
+"""The server's search for threads; see `ThreadsClient.search` for what it takes. It raises
 `UnprocessableEntityError` for what the server does not know: Aegra does not know `select`.
 """
 PAGE = 1_000
 """The most threads of one search."""
+NEWEST = 100
+"""The number of threads that are looked at for changes since the last request."""
+FIELDS = ["thread_id", "metadata", "updated_at"]
+BY_CHANGE = {"sort_by": "updated_at", "sort_order": "desc"}
 AHEAD = 50
 """The number of threads whose values are loaded at once: some megabytes at most."""
 
@@ -24,8 +29,34 @@ def all_threads(search: Search, **options: Any) -> dict[str, Thread]:
     while True:
         before = len(found)
         page = search(limit=PAGE, offset=before, **options)
-        found |= {str(thread["thread_id"]): thread for thread in page}
+        found |= _by_id(page)
         if len(page) < PAGE or len(found) == before:
+            return found
+
+
+class KnownThreads:
+    """The threads of a server, kept from request to request: asked for in whole once, later only
+    for those that changed. Of each thread: its id, its metadata, and when it last changed.
+    """
+
+    def __init__(self) -> None:
+        self.threads: dict[str, Thread] = {}
+        self.lock = Lock()
+
+    def now(self, search: Search, count: Callable[[], int]) -> Mapping[str, Thread]:
+        """Return the threads as they are now. `count` tells how many the server has. Raises
+        `UnprocessableEntityError` for a server that does not know `select`.
+        """
+        with self.lock:
+            newest = _by_id(search(limit=NEWEST, select=FIELDS, **BY_CHANGE))
+            found = newest
+            if len(newest) == NEWEST:
+                found = {**self.threads, **newest}
+                oldest = next(reversed(newest))
+                is_known = self.threads.get(oldest) == newest[oldest]
+                if not is_known or len(found) != count():  # further ones changed, or are gone
+                    found = all_threads(search, select=FIELDS)
+            self.threads = found
             return found
 
 
@@ -60,7 +91,11 @@ class ThreadsAhead:
         except UnprocessableEntityError:
             self.waiting.clear()
             return {}
-        return {str(thread["thread_id"]): thread for thread in found}
+        return _by_id(found)
+
+
+def _by_id(threads: Sequence[Thread]) -> dict[str, Thread]:
+    return {str(thread["thread_id"]): thread for thread in threads}
 
 
 def _is_uuid(thread_id: str) -> bool:

@@ -26,7 +26,7 @@ from langgraph_sdk import get_client
 from langgraph_sdk.client import LangGraphClient
 from langgraph_sdk.errors import ConflictError, NotFoundError, UnprocessableEntityError
 
-from longtable.app.server.server_lists import ThreadsAhead, all_threads
+from longtable.app.server.server_lists import KnownThreads, ThreadsAhead, all_threads
 from longtable.base.concurrency import a_from, in_thread
 from longtable.base.errors import (
     LongtableError,
@@ -54,6 +54,8 @@ Result = TypeVar("Result")
 GRAPH = "longtable"
 AEGRA_DATABASE = "aegra_api.core.database"
 """The module of Aegra that has its store, loaded where Aegra runs our routes."""
+LANGGRAPH_STORE = "langgraph_api.store"
+"""The module of LangGraph's server that has its store, loaded where that server runs our routes."""
 
 
 class CompactionFailedError(LongtableError):
@@ -62,7 +64,7 @@ class CompactionFailedError(LongtableError):
 
 class ServerThreads(StoredThreads):
     """The threads of a server, through its API. Call it in a worker thread while the event loop
-    `loop` runs.
+    `loop` runs. `known`: what earlier requests learnt of the server's threads.
 
     With `deletes`, a thread that is gone is treated as an empty thread, because some of its data
     may still be in the store.
@@ -75,21 +77,28 @@ class ServerThreads(StoredThreads):
         *,
         deletes: bool = False,
         ahead: ThreadsAhead | None = None,
+        known: KnownThreads | None = None,
     ) -> None:
         self.client = client
         self.loop = loop
         self.deletes = deletes
         self.ahead = ahead
+        self.known = known or KnownThreads()
 
     @property
     def optional_store(self) -> BaseStore:
-        """Return the store in which runs keep their records. Aegra's API shows only a part of it,
-        below the name of the user who asks, and runs write outside that part.
+        """Return the store in which runs keep their records: that of the server's own process if
+        the routes run in it, otherwise the one that the server's API shows.
+
+        Aegra's API shows only a part of the store, below the name of the user who asks, and runs
+        write outside that part. LangGraph's API writes each answer as JSON, which takes longer than
+        all else that a report does.
         """
-        aegra = sys.modules.get(AEGRA_DATABASE)
-        if aegra is None:
-            return _ServerStore(self)
-        return _StoreOnLoop(self, aegra.db_manager.get_store())
+        if (aegra := sys.modules.get(AEGRA_DATABASE)) is not None:
+            return _StoreOnLoop(self, aegra.db_manager.get_store())
+        if (server := sys.modules.get(LANGGRAPH_STORE)) is not None:
+            return _StoreOnLoop(self, self.wait(server.get_store()))
+        return _ServerStore(self)
 
     def wait(self, call: Coroutine[Any, Any, Result]) -> Result:
         """Run a call of the client in its event loop, and return the result."""
@@ -120,7 +129,7 @@ class ServerThreads(StoredThreads):
         its title alone. Return None if the server cannot say so without the threads' values.
         """
         try:
-            found = all_threads(self.search, select=["thread_id", "updated_at"])
+            found = self.known.now(self.search, self.count)
         except UnprocessableEntityError:  # Aegra: a change outside of runs leaves the time as it is
             return None
         return {thread_id: str(thread["updated_at"]) for thread_id, thread in found.items()}
@@ -129,10 +138,16 @@ class ServerThreads(StoredThreads):
         """Search the server's threads; see `ThreadsClient.search`."""
         return self.wait(self.client.threads.search(**options))
 
+    def count(self) -> int:
+        """Return the number of the server's threads."""
+        return self.wait(self.client.threads.count())
+
     def reading(self, thread_ids: Sequence[str]) -> "ServerThreads":
         """Return the threads in a form that loads the values of many at once."""
         ahead = ThreadsAhead(self.search, thread_ids)
-        return ServerThreads(self.client, self.loop, deletes=self.deletes, ahead=ahead)
+        return ServerThreads(
+            self.client, self.loop, deletes=self.deletes, ahead=ahead, known=self.known
+        )
 
     def is_deleted(self, thread_id: str) -> bool:  # noqa: ARG002  # the server says what is there
         """Return True. The server itself tells which threads exist, so a thread without checkpoints
@@ -177,7 +192,7 @@ def entries_there(threads: ServerThreads) -> list[KeyValue]:
 def _server_threads(threads: ServerThreads) -> dict[str, Mapping[str, Any]]:
     """Return the metadata of all threads of the server, by thread id."""
     try:
-        found = all_threads(threads.search, select=["thread_id", "metadata"])
+        found = threads.known.now(threads.search, threads.count)
     except UnprocessableEntityError:  # Aegra refuses `select`; its answer has no values anyway
         found = all_threads(threads.search)
     return {thread_id: thread["metadata"] or {} for thread_id, thread in found.items()}

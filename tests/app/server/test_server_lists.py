@@ -1,6 +1,6 @@
 """Many threads of a server are asked for at once."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -8,7 +8,14 @@ import httpx
 import pytest
 from langgraph_sdk.errors import UnprocessableEntityError
 
-from longtable.app.server.server_lists import AHEAD, PAGE, ThreadsAhead, all_threads
+from longtable.app.server.server_lists import (
+    AHEAD,
+    NEWEST,
+    PAGE,
+    KnownThreads,
+    ThreadsAhead,
+    all_threads,
+)
 
 IDS = [str(UUID(int=number)) for number in range(2 * PAGE + 7)]
 
@@ -17,7 +24,9 @@ class Server:
     """A server's search, with what it was asked for."""
 
     def __init__(self, thread_ids: Sequence[str], *, selects: bool = True) -> None:
-        self.threads = {each: {"thread_id": each, "status": "idle"} for each in thread_ids}
+        self.threads: dict[str, dict[str, Any]] = {
+            each: {"thread_id": each, "status": "idle"} for each in thread_ids
+        }
         self.selects = selects
         self.asked: list[dict[str, Any]] = []
 
@@ -81,3 +90,70 @@ def test_an_id_that_no_server_gives_is_not_asked_for() -> None:
     assert ahead.take("monday") is None
     assert ahead.take(IDS[0]) is not None
     assert server.asked[0]["ids"] == [IDS[0]]
+
+
+class ChangingServer(Server):
+    """A server whose threads are sorted by their last change, newest first."""
+
+    def __init__(self, count: int) -> None:
+        super().__init__([])
+        self.clock = 0
+        for thread_id in IDS[:count]:
+            self.change(thread_id)
+
+    def change(self, thread_id: str) -> None:
+        self.clock += 1
+        others = {each: self.threads[each] for each in self.threads if each != thread_id}
+        changed = {"thread_id": thread_id, "metadata": {}, "updated_at": f"{self.clock:09}"}
+        self.threads = {thread_id: changed, **others}
+
+    def delete(self, thread_id: str) -> None:
+        del self.threads[thread_id]
+
+    def count(self) -> int:
+        return len(self.threads)
+
+
+def few_changed(server: ChangingServer) -> None:
+    for thread_id in (*IDS[5:9], *IDS[2_005:2_007]):
+        server.change(thread_id)
+
+
+def many_changed(server: ChangingServer) -> None:
+    for thread_id in IDS[: NEWEST + 5]:
+        server.change(thread_id)
+
+
+def old_one_deleted(server: ChangingServer) -> None:
+    server.delete(IDS[0])
+
+
+def one_deleted_and_one_created(server: ChangingServer) -> None:
+    server.delete(IDS[0])
+    server.change(IDS[2_005])
+
+
+@pytest.mark.parametrize(
+    "happens", [few_changed, many_changed, old_one_deleted, one_deleted_and_one_created]
+)
+@pytest.mark.parametrize("count", [3, NEWEST, 2_000])
+def test_known_threads_are_those_of_the_server_whatever_happened(
+    count: int, happens: Callable[[ChangingServer], None]
+) -> None:
+    server = ChangingServer(count)
+    known = KnownThreads()
+    assert known.now(server, server.count) == server.threads
+    happens(server)
+    assert known.now(server, server.count) == server.threads
+    assert known.now(server, server.count) == server.threads
+
+
+def test_of_many_known_threads_only_the_newest_are_asked_for() -> None:
+    server = ChangingServer(2_000)
+    known = KnownThreads()
+    known.now(server, server.count)
+    server.asked.clear()
+    few_changed(server)
+    known.now(server, server.count)
+    assert [asked["limit"] for asked in server.asked] == [NEWEST]
+    assert server.asked[0]["sort_by"] == "updated_at"
