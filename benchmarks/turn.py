@@ -166,7 +166,7 @@ def _postgres_saver(url: str) -> Iterator[BaseCheckpointSaver[Any]]:
     from psycopg.rows import DictRow, dict_row
     from psycopg_pool import ConnectionPool
 
-    from longtable.store.postgres_store import CONNECTIONS, OPTIONS
+    from longtable.store.postgres.store_connections import CONNECTIONS, OPTIONS
 
     with ConnectionPool(
         url,

@@ -3,7 +3,7 @@ came; between processes, a lease decides.
 
 Locks give order, not safety. Safety comes from the saver guard (`store/saver_guard.py`): it refuses
 the writes of a process that lost its lease or never asked for a lease. Leases in a SQLite file are
-in `store/leases.py`, leases in a PostgreSQL server in `store/postgres_store.py`.
+in `store/leases.py`, leases in a PostgreSQL server in `store/postgres/advisory_leases.py`.
 """
 
 import asyncio

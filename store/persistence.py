@@ -262,7 +262,7 @@ def locks_at(url: str) -> ThreadLocks:
 
 def _postgres_module() -> ModuleType:
     try:
-        return import_module("longtable.store.postgres_store")
+        return import_module("longtable.store.postgres.postgres_threads")
     except ImportError as error:
         raise MissingExtraError("threads in PostgreSQL cannot be opened", "postgres") from error
 

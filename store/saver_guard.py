@@ -317,7 +317,9 @@ def _heads_of(inner: Saver) -> Heads:
     if any(
         base.__module__.startswith("langgraph.checkpoint.postgres") for base in type(inner).__mro__
     ):
-        from longtable.store.postgres_store import PostgresHeads, PostgresSaver
+        from langgraph.checkpoint.postgres import PostgresSaver
+
+        from longtable.store.postgres.postgres_heads import PostgresHeads
 
         if isinstance(inner, PostgresSaver):
             return PostgresHeads(inner)

@@ -17,7 +17,7 @@ from longtable.graph import (
     build_graph,
     open_persistence,
 )
-from longtable.store.postgres_store import CONNECTIONS
+from longtable.store.postgres.store_connections import CONNECTIONS
 from tests.support.models import ScriptedModel
 from tests.support.postgres import postgres_server
 

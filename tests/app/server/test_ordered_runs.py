@@ -18,7 +18,7 @@ from psycopg_pool import AsyncConnectionPool
 from longtable.app.server.ordered_runs import OrderedGraph
 from longtable.graph import Context, build_graph
 from longtable.store.persistence import locks_at
-from longtable.store.postgres_store import AdvisoryLease
+from longtable.store.postgres.advisory_leases import AdvisoryLease
 from tests.support.models import ScriptedModel
 from tests.support.postgres import postgres_server
 

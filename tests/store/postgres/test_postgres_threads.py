@@ -22,7 +22,9 @@ from longtable.base.errors import ConfigError, PersistenceError, ThreadBusyError
 from longtable.graph import Conversation, build_graph, list_threads, open_persistence
 from longtable.graph.listing.thread_list import alist_threads
 from longtable.store.heads import Expected, Head, Key, retry_once
-from longtable.store.postgres_store import AdvisoryLease, PostgresHeads, StoreOutage
+from longtable.store.postgres.advisory_leases import AdvisoryLease
+from longtable.store.postgres.postgres_heads import PostgresHeads
+from longtable.store.postgres.store_connections import StoreOutage
 from longtable.store.saver_guard import GuardedSaver
 from tests.store.test_locks import is_refused, paired, wait_until
 from tests.store.test_saver_guard import CONFIG, CONTEXT, TIMES, Outcome, graph_over, said, texts

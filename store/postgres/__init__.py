@@ -1,0 +1,1 @@
+"""Threads in a PostgreSQL server. `postgres_threads.py` opens them."""
