@@ -40,8 +40,9 @@ is searched by meaning.
 """
 
 SPENT: Namespace = ("longtable", "spent")
+"""The prefix of the namespaces with what turns took, one namespace a thread; see `KINDS`."""
 AUDIT: Namespace = ("longtable", "audit")
-"""Prefixes of all namespaces of the kinds `spent` and `audit`; see `KINDS`."""
+"""The prefix of the namespaces with the queries of threads, one a thread; see `KINDS`."""
 
 Kind = Literal[
     "archive",

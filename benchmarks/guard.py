@@ -124,8 +124,8 @@ def main() -> None:
             share = sum(fastest(sqlglot.parse, sql, dialect) for sql in texts) / sum(checks)
             middle = statistics.median(checks)
             p95 = statistics.quantiles(checks, n=20)[18]
-            row = f"{len(texts)} | {middle:.2f} | {p95:.2f} | {max(checks):.1f} | {share:.0%}"
-            print(f"| {kind} | {dialect} | {row} |")
+            figures = f"{middle:.2f} | {p95:.2f} | {max(checks):.1f} | {share:.0%}"
+            print(f"| {kind} | {dialect} | {len(texts)} | {figures} |")
     blind()
     print("\n| one long text | " + " | ".join(f"{dialect} ms" for dialect in DIALECTS) + " |")
     print("|---|" + "---|" * len(DIALECTS))

@@ -29,7 +29,7 @@ from longtable.nodes.tooling.audit import AuditEntry
 from longtable.store.damage import Report, log_damaged, readable, skip_unreadable
 from longtable.store.persistence import Persistence
 from longtable.store.records.item_values import values_in
-from longtable.store.records.thread_index import Entry, may_see, owner_of
+from longtable.store.records.thread_index import Entry, may_see, names_owner, owner_of
 from longtable.store.records.thread_spending import Row, Spending, added_rows, keep_spending_of
 from longtable.store.storage_errors import storage_errors
 
@@ -79,19 +79,12 @@ def audit_of_threads(
     pairs: list[tuple[str, AuditEntry]] = []
     for thread_id, entry in visible:
         with skip_unreadable(on_damaged):
-            if not _names_owner(entry):
+            if not names_owner(entry):
                 audit = audit_of(threads, thread_id, owner, all_owners=all_owners)
             else:
                 audit = _audit_in(thread_id, stored.get(thread_namespace("audit", thread_id), ()))
             pairs += [(thread_id, each) for each in audit]
     return sorted(pairs, key=lambda pair: (pair[1].time, pair[0], pair[1].key))
-
-
-def _names_owner(entry: Entry) -> bool:
-    """Return whether an entry of the index says whose a thread is. Otherwise only the thread itself
-    does.
-    """
-    return "owner" in entry and isinstance(entry["owner"], str | None)
 
 
 def _stored_audits(
@@ -166,7 +159,7 @@ def usage_of_threads(
     be read; by default it writes to the log. `on_indexed` is called with the number of threads that
     were read, and of those to be read: all of them for the first report, later those that changed.
     """
-    within([], first, last)  # a period that is none is refused before anything is read
+    within([], first, last)  # raises for an invalid period before anything is read
     threads = threads_in(persistence)
     (items,) = threads.batch([SearchOp(USAGE, limit=MOST_ENTRIES)])
     deleted = {
@@ -198,7 +191,7 @@ def _sums(
     first: str,
     last: str,
 ) -> list[Spent]:
-    """Return the rows of a period, added up. Rows that agree in all that matters are added up
+    """Return the rows of a period, added up. Rows that agree in `by`, hour and model are added up
     first, so that few have to be compared and priced.
     """
     names: list[By] = [*by]
@@ -212,23 +205,27 @@ def _sums(
 
 def _rows(
     spending: Iterable[tuple[str, Entry, Spending]],
-    deleted: dict[str, Mapping[str, Any]],
-    kept: Sequence[dict[str, Any]],
+    deleted: Mapping[str, Mapping[str, Any]],
+    of_turns: Sequence[dict[str, Any]],
 ) -> Iterator[Row]:
-    """Yield the rows of threads, then those of turns whose thread is gone (`kept`), and of threads
-    that were deleted, by their usage key.
+    """Yield the rows of threads, then those of deleted threads.
+
+    `deleted`: what deleted threads took, by their usage key. `of_turns`: what turns took; those
+    whose thread is not among `spending` count.
     """
-    there: set[str] = set()
+    counted: set[str] = set()
+    usage_keys: set[str] = set()
     for thread_id, entry, took in spending:
-        there.add(thread_id)
-        if took.rows:  # one whose deletion was cut short counts once
+        counted.add(thread_id)
+        if took.rows:  # a thread whose deletion was cut short counts once
             yield from took.in_project(str(entry.get("project") or ""))
-            deleted.pop(took.usage_key, None)
-    for value in kept:
-        if value["thread"] not in there:
+            usage_keys.add(took.usage_key)
+    for value in of_turns:
+        if value["thread"] not in counted:
             yield from map(vars, rows_of(value))
-    for gone in deleted.values():
-        yield from gone["rows"]
+    for key, gone in deleted.items():
+        if key not in usage_keys:
+            yield from gone["rows"]
 
 
 def _spending_of(
@@ -247,7 +244,7 @@ def _spending_of(
     store = threads.optional_store
     for thread_id, value in values_in(store, SPENDING) if store is not None else ():
         entry = changed.get(thread_id)
-        if entry is None or not _names_owner(entry):
+        if entry is None or not names_owner(entry):
             continue
         known = Spending.from_json(value)
         if known is not None and known.state == states.get(thread_id):
@@ -260,7 +257,7 @@ def _spending_of(
         state = states.get(thread_id, "")
         spending: Spending | None = None
         with skip_unreadable(on_damaged):
-            reader = owner_of(entry) if _names_owner(entry) else owner
+            reader = owner_of(entry) if names_owner(entry) else owner
             whole, _ = load_thread(reading, thread_id, reader, all_owners=all_owners, entry=entry)
             spending = Spending.of(state, usage_key(whole), spent_in(whole))
         if spending is not None:

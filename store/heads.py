@@ -67,6 +67,11 @@ def key_of(config: RunnableConfig) -> Key:
     return str(configurable["thread_id"]), str(configurable.get("checkpoint_ns", ""))
 
 
+def lock_name(key: Key) -> str:
+    """Return the name of the lock that whoever writes in a thread's namespace holds."""
+    return " ".join(key)
+
+
 @dataclass(frozen=True)
 class Head:
     """The head of a thread within an open transaction.
@@ -160,16 +165,16 @@ class SqlHeads(ABC):
         """Lock the thread's head until the block ends. What the block writes is stored as a whole;
         if the block raises, nothing is stored.
 
-        With the `expected` head, a server may compare it while it writes, which saves the wait for
-        the head before. Raises `HeadMovedError` after the block if it is another one.
+        With the `expected` head, PostgreSQL compares it in the pipeline that writes, which saves a
+        round trip. Raises `HeadMovedError` at the end of the block if the head is another one.
         """
-        with self._transaction(" ".join(key)) as (execute, saver):
+        with self._transaction(lock_name(key)) as (execute, saver):
             newest, writer = execute(HEAD, (*key, *key)).fetchone()
             yield Head(newest, writer, saver, lambda name: execute(CLAIM, (*key, name)))
 
     def delete(self, thread_id: str) -> None:
-        """Delete a thread and the record of its writer."""
-        with self._transaction(thread_id) as (execute, saver):
+        """Delete a thread and the record of its writer. Waits until a write of it is over."""
+        with self._transaction(lock_name((thread_id, ""))) as (execute, saver):
             saver.delete_thread(thread_id)
             execute(FORGET, (thread_id,))
 

@@ -27,7 +27,7 @@ messages of their own.
 """
 MOST_BYTES = 8_000_000
 """How many bytes of histories are kept in all, as `_fingerprint` counts them. In memory their
-messages take about four times that. The history that was used longest ago is dropped first.
+messages take about four times that. The history that was stored longest ago is dropped first.
 """
 _FORMAT = 2
 """The newest format of `marshal` in which equal values always give equal bytes."""
@@ -45,7 +45,7 @@ class CachedHistory:
     fingerprints: Mapping[int, bytes]
     """What each value held when it was decoded, by the value's `id`."""
 
-    def is_of(self, checkpoint_id: str, channels: Collection[str]) -> bool:
+    def covers(self, checkpoint_id: str, channels: Collection[str]) -> bool:
         """Return whether these are the histories of a checkpoint, for all of these channels. A
         channel that the checkpoint itself holds whole has no history.
         """
@@ -95,6 +95,12 @@ class HistoryCache:
             fingerprints[id(value)] = fingerprint
         self._replace(key, CachedHistory(checkpoint_id, histories, fingerprints))
 
+    def drop(self, thread_id: str) -> None:
+        """Forget what was loaded of a thread, as when it is deleted."""
+        with self._lock:
+            for key in [key for key in self._kept if key[0] == thread_id]:
+                self.size -= self._kept.pop(key).size
+
     def _replace(self, key: Key, kept: CachedHistory) -> None:
         with self._lock:
             earlier = self._kept.pop(key, None)
@@ -107,7 +113,7 @@ class HistoryCache:
                 self.size -= self._kept.pop(oldest).size
 
 
-def shares(config: RunnableConfig) -> bool:
+def may_share(config: RunnableConfig) -> bool:
     """Return whether a run may be handed messages of earlier runs."""
     return bool(config["configurable"].get(SHARES))
 

@@ -28,7 +28,7 @@ from longtable.store.history_cache import (
     HistoryCache,
     copies,
     extended,
-    shares,
+    may_share,
 )
 
 _FIELDS = {
@@ -162,9 +162,9 @@ class LoadingSaver(SqliteSaver):
     def _history(self, config: RunnableConfig, channels: Sequence[str]) -> Histories:
         key = key_of(config)
         checkpoint_id = get_checkpoint_id(config) or ""
-        cache = self.cache if shares(config) else None
+        cache = self.cache if may_share(config) else None
         known = cache.get(key) if cache is not None else None
-        if known is not None and known.is_of(checkpoint_id, channels):
+        if known is not None and known.covers(checkpoint_id, channels):
             return copies({channel: known.histories[channel] for channel in channels})
         with self.cursor(transaction=False) as cursor:
             ancestry = self._ancestry(cursor, key, checkpoint_id, channels, known)
@@ -206,7 +206,7 @@ class LoadingSaver(SqliteSaver):
                     del unseeded[channel]
             if not unseeded:
                 break
-            if known is not None and known.is_of(ancestor, unseeded):
+            if known is not None and known.covers(ancestor, unseeded):
                 ancestry.known = known
                 break
         return ancestry

@@ -13,7 +13,7 @@ then on.
 # certain one. Of 96 bare runs that lost, 32 had stored their message.
 
 import copy
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any
@@ -45,7 +45,7 @@ from longtable.store.heads import (
     key_of,
     retry_once,
 )
-from longtable.store.history_cache import SHARES, shares
+from longtable.store.history_cache import SHARES, HistoryCache, may_share
 from longtable.store.locks import ThreadLocks
 from longtable.store.writers import Write, Writer
 
@@ -53,9 +53,9 @@ from longtable.store.writers import Write, Writer
 MARK = "__longtable_base"
 TOGETHER = "__longtable_together"
 """Key in the config of a run. If it is true, some writes wait and are stored together with the next
-one: those of cheap tasks, and checkpoints before a node that takes a moment. A run may set it if
-each superstep has one task, if nothing waits for a reader between two steps, and if the run stops
-before or after no node but `prepare`.
+one: those of cheap tasks, and checkpoints after which only `ingest` runs. A run may set it if each
+superstep has one task, if nothing waits for a reader between two steps, and if the run stops before
+or after no node but `prepare`.
 """
 COSTLY = frozenset({"respond", "run_tools", "compact"})
 """Nodes whose work nobody wants done twice: calls of models and tools. Their writes never wait, so
@@ -228,10 +228,19 @@ class GuardedSaver(BaseCheckpointSaver[Any]):
     def delete_thread(self, thread_id: str) -> None:
         """Delete a thread."""
         self.heads.delete(thread_id)
+        self._forget_loaded([thread_id])
 
     def prune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
         """Delete old checkpoints, if the wrapped saver can do that."""
         self.inner.prune(thread_ids, strategy=strategy)
+        self._forget_loaded(thread_ids)
+
+    def _forget_loaded(self, thread_ids: Iterable[str]) -> None:
+        """Drop from memory what turns loaded of threads whose stored data were deleted."""
+        cache = getattr(self.inner, "cache", None)
+        if isinstance(cache, HistoryCache):
+            for thread_id in thread_ids:
+                cache.drop(thread_id)
 
     def get_delta_channel_history(
         self, *, config: RunnableConfig, channels: Sequence[str]
@@ -374,10 +383,10 @@ def _stores_together(config: RunnableConfig) -> bool:
 def _without_partial_writes(writes: Sequence[tuple[str, Any]]) -> Sequence[tuple[str, Any]]:
     """Return the writes of a task to store: all or none of its values.
 
-    LangGraph stores what a task had written when it failed or was cancelled, takes that for all it
-    writes, and does not run it again. A task that was cancelled after its values and before its
-    edge would have no next one, so its values are left out. One that had reached its edge is done,
-    so its error is left out.
+    LangGraph stores what a task had written when it failed or was cancelled, treats these writes as
+    complete, and does not run the task again. A task that was cancelled after its values and before
+    its edge would have no next one, so its values are left out. One that had reached its edge is
+    done, so its error is left out.
     """
     failed = any(channel == ERROR for channel, _ in writes)
     if not failed:
@@ -418,7 +427,7 @@ def _with_mark(
         return None
     writer = Writer.new(key, loaded.checkpoint["id"], seen, free=bool(checkpoint_id))
     marks: dict[str, Any] = {MARK: writer}
-    if shares(config):
+    if may_share(config):
         marks[SHARES] = True
     return loaded._replace(
         config={**loaded.config, "configurable": {**_configurable(loaded.config), **marks}}

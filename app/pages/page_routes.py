@@ -111,7 +111,7 @@ def newer_turns(request: PageRequest) -> Response:
     if not is_other and (index_state == state_before or not entry):
         return Response(status_code=204)
     try:
-        if not is_other and _is_newest(request, newest_key):
+        if not is_other and (live is not None or _is_newest(request, newest_key)):
             return HTMLResponse(seen_html(newest_key, index_state))
         shown, _ = turns_page(request)
     except ThreadNotFoundError:
@@ -136,9 +136,6 @@ def _is_newest(request: PageRequest, key: str) -> bool:
     """Return whether a thread's newest turn has this key. Read only that turn, with its results,
     not the whole page.
     """
-    live = request.site.live.get(request.thread_id) if request.is_running else None
-    if live is not None:
-        return key_of(live.id) == key
     newest = request.conversation().turns(start=-1)
     return bool(newest) and key_of(newest[-1].id or str(newest[-1].number)) == key
 

@@ -55,6 +55,7 @@ class TurnFeed:
     def end(self, html: str) -> None:
         """Take in what a page is sent at the end, and let the readers go once they have it."""
         number = self.number + 1
+        self._body.finish(number)
         if not self.is_answered:
             part = Part(self.place, f"{self.place.key}-end")
             interrupted = template_part("interrupted", part)

@@ -76,6 +76,10 @@ class TurnPainter:
         paint: Painter = _PAINTERS.get(event["type"], TurnPainter._note)
         return [*closing, *paint(self, event)]
 
+    def finish(self) -> list[Change]:
+        """Return the changes that complete what is still open, when no further event comes."""
+        return [*self._close_text(), *self._close_reasoning()]
+
     def _next_id(self) -> str:
         self._count += 1
         return f"{self.place.key}-{self._count}"
@@ -265,6 +269,11 @@ class TurnBody:
         for change in self._painter.take(event):
             self.make(change, number)
 
+    def finish(self, number: int = 1) -> None:
+        """Complete what is still open, such as the text of an answer that was interrupted."""
+        for change in self._painter.finish():
+            self.make(change, number)
+
     def make(self, change: Change, number: int) -> None:
         """Make one change."""
         part = self._parts.get(change.id)
@@ -296,6 +305,7 @@ def body_html(events: Iterable[Event], place: TurnPlace) -> str:
     body = TurnBody(place)
     for event in events:
         body.take(event)
+    body.finish()
     return body.html
 
 

@@ -226,13 +226,16 @@ async def error_response(request: Request, error: Exception) -> Response:
 
 
 def served(handler: Handler, known: KnownThreads) -> Callable[[Request], Awaitable[Response]]:
-    """Return a route that runs the handler in a worker thread. All routes of a server share what is
-    known of its threads.
+    """Return a route that runs the handler in a worker thread.
+
+    Requests to LangGraph's server share what is `known` of its threads. Other servers are asked in
+    the name of each user, and may answer each with other threads.
     """
 
     async def route(request: Request) -> Response:
         loop = asyncio.get_running_loop()
-        threads = ServerThreads(client_of(request), loop, known=known)
+        shared = known if _is_agent_server() else None
+        threads = ServerThreads(client_of(request), loop, known=shared)
         body = await request.body()
         route_request = RouteRequest(request, owner_of(request), threads, body)
         with reading_as(_access(request)):
@@ -242,9 +245,14 @@ def served(handler: Handler, known: KnownThreads) -> Callable[[Request], Awaitab
     return route
 
 
+def _is_agent_server() -> bool:
+    """Return whether LangGraph's own server runs these routes."""
+    return find_spec("langgraph_api") is not None
+
+
 def client_of(request: Request) -> LangGraphClient:
     """Return a client of the server in which these routes are mounted."""
-    if find_spec("langgraph_api"):
+    if _is_agent_server():
         return get_client()
     headers = {
         name: value

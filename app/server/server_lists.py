@@ -18,18 +18,29 @@ PAGE = 1_000
 NEWEST = 100
 """The number of threads that are looked at for changes since the last request."""
 FIELDS = ["thread_id", "metadata", "updated_at"]
+BY_CREATION = {"sort_by": "created_at", "sort_order": "asc"}
+"""An order in which no thread that is read already changes its place."""
 BY_CHANGE = {"sort_by": "updated_at", "sort_order": "desc"}
 AHEAD = 50
-"""The number of threads whose values are loaded at once: some megabytes at most."""
+"""The number of threads whose values are loaded at once: a megabyte or so, if a thread has twenty
+messages.
+"""
 
 
 def all_threads(search: Search, **options: Any) -> dict[str, Thread]:
-    """Return all threads of the server, by thread id."""
+    """Return all threads of the server, by thread id.
+
+    A page begins with the last thread of the page before. If another one is there, a thread was
+    deleted meanwhile, and others took places that were read already: then all are read again.
+    """
     found: dict[str, Thread] = {}
     while True:
+        page = _by_id(search(limit=PAGE, offset=max(0, len(found) - 1), **options))
+        if found and found.keys().isdisjoint(page):
+            found = {}
+            continue
         before = len(found)
-        page = search(limit=PAGE, offset=before, **options)
-        found |= _by_id(page)
+        found |= page
         if len(page) < PAGE or len(found) == before:
             return found
 
@@ -43,7 +54,7 @@ class KnownThreads:
         self.threads: dict[str, Thread] = {}
         self.lock = Lock()
 
-    def now(self, search: Search, count: Callable[[], int]) -> Mapping[str, Thread]:
+    def current(self, search: Search, count: Callable[[], int]) -> Mapping[str, Thread]:
         """Return the threads as they are now. `count` tells how many the server has. Raises
         `UnprocessableEntityError` for a server that does not know `select`.
         """
@@ -55,7 +66,7 @@ class KnownThreads:
                 oldest = next(reversed(newest))
                 is_known = self.threads.get(oldest) == newest[oldest]
                 if not is_known or len(found) != count():  # further ones changed, or are gone
-                    found = all_threads(search, select=FIELDS)
+                    found = all_threads(search, select=FIELDS, **BY_CREATION)
             self.threads = found
             return found
 
@@ -72,7 +83,7 @@ class ThreadsAhead:
         self.loaded: dict[str, Thread] = {}
 
     def take(self, thread_id: str) -> Thread | None:
-        """Return a thread with its values. Return None if the server did not tell them, or if they
+        """Return a thread with its values. Return None if the server did not return it, or if they
         may be older than the thread's state, because a run is at work.
         """
         if thread_id in self.waiting:

@@ -129,7 +129,7 @@ class ServerThreads(StoredThreads):
         its title alone. Return None if the server cannot say so without the threads' values.
         """
         try:
-            found = self.known.now(self.search, self.count)
+            found = self.known.current(self.search, self.count)
         except UnprocessableEntityError:  # Aegra: a change outside of runs leaves the time as it is
             return None
         return {thread_id: str(thread["updated_at"]) for thread_id, thread in found.items()}
@@ -173,7 +173,7 @@ class ServerThreads(StoredThreads):
         yield
 
 
-def entries_there(threads: ServerThreads) -> list[KeyValue]:
+def entries_of_existing(threads: ServerThreads) -> list[KeyValue]:
     """Return id and entry in the index of each thread of the server, in no order. A thread that the
     server copied has no entry yet, so it is written here.
     """
@@ -192,7 +192,7 @@ def entries_there(threads: ServerThreads) -> list[KeyValue]:
 def _server_threads(threads: ServerThreads) -> dict[str, Mapping[str, Any]]:
     """Return the metadata of all threads of the server, by thread id."""
     try:
-        found = threads.known.now(threads.search, threads.count)
+        found = threads.known.current(threads.search, threads.count)
     except UnprocessableEntityError:  # Aegra refuses `select`; its answer has no values anyway
         found = all_threads(threads.search)
     return {thread_id: thread["metadata"] or {} for thread_id, thread in found.items()}

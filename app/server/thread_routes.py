@@ -27,7 +27,7 @@ from longtable.app.server.requests import (
 from longtable.app.server.server_threads import (
     ServerThreads,
     compact_thread,
-    entries_there,
+    entries_of_existing,
     write_metadata,
 )
 from longtable.app.session import server_archive, server_results
@@ -114,7 +114,7 @@ def threads(request: RouteRequest) -> Mapping[str, Any]:
 def _listed(request: RouteRequest, most: int = MOST_THREADS, **narrow: Any) -> list[ThreadInfo]:
     """Return the newest threads that the owner may see and that still exist on the server."""
     is_wanted = wanted_by(owner=request.owner, **narrow)
-    newest = newest_of(entries_there(request.threads), is_wanted, most)
+    newest = newest_of(entries_of_existing(request.threads), is_wanted, most)
     return [info_of(thread_id, entry) for thread_id, entry in newest]
 
 
@@ -245,7 +245,7 @@ def audit(request: RouteRequest) -> Mapping[str, Any]:
             for entry in audit_of(request.threads, request.thread_id, request.owner)
         ]
     else:
-        there = dict(entries_there(request.threads))
+        there = dict(entries_of_existing(request.threads))
         pairs = audit_of_threads(request.threads, owner=request.owner)
         pairs = [(thread_id, entry) for thread_id, entry in pairs if thread_id in there]
     return request.page("audit", starmap(row_of, pairs))

@@ -31,7 +31,7 @@ from longtable.store.records.search_index import (
     SearchHead,
     SearchIndex,
 )
-from longtable.store.records.thread_index import Entry, owner_of
+from longtable.store.records.thread_index import Entry, names_owner, owner_of
 from longtable.tools.excerpts import short_excerpt
 
 LEAST_MESSAGES = 256
@@ -80,7 +80,7 @@ def search_threads(
     threads = threads_in(persistence)
     entries = visible_entries(threads, owner, all_owners=all_owners)
     entries.reverse()  # of equal matches, those of the newest thread come first
-    reading = _Reading(threads, dict(entries), all_owners, on_damaged)
+    reading = _Reading(threads, dict(entries), owner, all_owners, on_damaged)
     words = _words_of(threads, entries, query, reading, on_indexed)
     matches = words.matches(query)
     best = list(islice(matches, MOST_AHEAD))
@@ -124,6 +124,7 @@ class _Reading:
 
     threads: StoredThreads
     entries: Mapping[str, Entry]
+    owner: str | None
     all_owners: bool
     on_damaged: Report
     shown: dict[str, list[BaseMessage]] = field(default_factory=dict)
@@ -135,9 +136,10 @@ class _Reading:
     def transcript(self, thread_id: str) -> list[BaseMessage] | None:
         """Return the messages of a thread, None if it cannot be read."""
         entry = self.entries[thread_id]
+        reader = owner_of(entry) if names_owner(entry) else self.owner
         with skip_unreadable(self.on_damaged):
             whole, _ = load_thread(
-                self.threads, thread_id, owner_of(entry), all_owners=self.all_owners, entry=entry
+                self.threads, thread_id, reader, all_owners=self.all_owners, entry=entry
             )
             return whole.shown
         return None

@@ -8,6 +8,7 @@ from typing import Any
 
 import psycopg
 from langgraph.checkpoint.postgres import PostgresSaver
+from psycopg.pq import TransactionStatus
 from psycopg.rows import DictRow, dict_row, tuple_row
 from psycopg_pool import ConnectionPool
 
@@ -20,6 +21,7 @@ from longtable.store.heads import (
     Key,
     Saver,
     SqlHeads,
+    lock_name,
 )
 
 ALONE = "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))"
@@ -33,6 +35,9 @@ ON CONFLICT (thread_id, checkpoint_ns) DO UPDATE SET writer = excluded.writer"""
 """SQL that records a new writer if the head is the expected one. Otherwise the name is null, which
 the column refuses: the transaction fails.
 """
+OPEN = (TransactionStatus.INTRANS, TransactionStatus.INERROR)
+MOVED = (psycopg.errors.NotNullViolation, psycopg.errors.PipelineAborted)
+"""How `CLAIM_IF` fails, and what comes after it in the pipeline."""
 
 
 def execute_of(cursor: psycopg.Cursor[Any]) -> Execute:
@@ -71,20 +76,35 @@ class PostgresHeads(SqlHeads):
             with super().writing(key) as head:
                 yield head
             return
-        try:
-            with (
-                self._connection() as connection,
-                connection.pipeline(),
-                connection.transaction(),
-                connection.cursor(row_factory=tuple_row) as cursor,
-            ):
-                cursor.execute(ALONE, (f"longtable head {' '.join(key)}",))
-                names = (expected.writer, expected.checkpoint_id, expected.name)
-                cursor.execute(CLAIM_IF, (*key, *key, *key, *names))
-                saver = _InPipeline(connection, serde=self.saver.serde)
-                yield Head(expected.checkpoint_id, expected.writer, saver, lambda _: None)
-        except (psycopg.errors.NotNullViolation, psycopg.errors.PipelineAborted) as error:
-            raise HeadMovedError from error
+        moved: psycopg.Error | None = None
+        with self._connection() as connection:
+            try:
+                with connection.pipeline(), connection.cursor(row_factory=tuple_row) as cursor:
+                    try:
+                        yield from self._claimed(cursor, key, expected)
+                    except MOVED as error:
+                        moved = error  # the pipeline ends without it, or psycopg logs its end
+            except MOVED as error:
+                moved = error
+            finally:
+                if connection.info.transaction_status in OPEN:
+                    connection.rollback()
+        if moved is not None:
+            raise HeadMovedError from moved
+
+    def _claimed(self, cursor: psycopg.Cursor[Any], key: Key, expected: Expected) -> Iterator[Head]:
+        """Yield the expected head within a transaction that fails if another is there.
+
+        `Connection.transaction` would begin pipelines of its own, and wait for the answers at each
+        end of them.
+        """
+        cursor.execute("BEGIN")
+        cursor.execute(ALONE, (f"longtable head {lock_name(key)}",))
+        names = (expected.writer, expected.checkpoint_id, expected.name)
+        cursor.execute(CLAIM_IF, (*key, *key, *key, *names))
+        saver = _InPipeline(cursor.connection, serde=self.saver.serde)
+        yield Head(expected.checkpoint_id, expected.writer, saver, lambda _: None)
+        cursor.execute("COMMIT")
 
     @contextmanager
     def _reading(self) -> Iterator[Execute]:

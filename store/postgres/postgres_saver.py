@@ -14,7 +14,7 @@ from longtable.store.history_cache import (
     HistoryCache,
     copies,
     extended,
-    shares,
+    may_share,
 )
 
 _SINCE = """WITH RECURSIVE ancestors(checkpoint_id, parent, counters, place) AS (
@@ -45,7 +45,7 @@ class LoadingPostgresSaver(PostgresSaver):
         self, *, config: RunnableConfig, channels: Sequence[str]
     ) -> Mapping[str, DeltaChannelHistory]:
         """See `BaseCheckpointSaver`."""
-        cache = self.cache if shares(config) else None
+        cache = self.cache if may_share(config) else None
         checkpoint_id = get_checkpoint_id(config)
         if cache is None or not checkpoint_id or not channels:
             return super().get_delta_channel_history(config=config, channels=channels)

@@ -51,7 +51,7 @@ def newest_in(
 
 
 def newest_of(items: Iterable[KeyValue], is_wanted: IsWanted, most: int) -> list[KeyValue]:
-    """Return the wanted ones of items, at most `most`, in the order of `newest_in`."""
+    """Return the wanted items, at most `most`, in the order of `newest_in`."""
     wanted = [(key, value) for key, value in items if is_wanted(key, value)]
     wanted.sort(key=_last_use, reverse=True)
     return wanted[:most]
@@ -63,7 +63,8 @@ def first_wanted(
     """Return the first wanted items of rows, each with a key and a value as JSON. No row is read
     after the last of them.
     """
-    return list(islice((item for item in decoded(rows) if is_wanted(*item)), most))
+    wanted = (item for item in decoded(rows) if is_wanted(*item))
+    return list(islice(wanted, min(most, MOST_ITEMS)))
 
 
 def decoded(rows: Iterable[tuple[str, object]]) -> Iterator[KeyValue]:

@@ -84,6 +84,13 @@ def owner_of(turn: Mapping[str, Any]) -> str | None:
     return owner if isinstance(owner, str) else None
 
 
+def names_owner(entry: Entry) -> bool:
+    """Return whether an entry of the index says whose a thread is. Otherwise only the thread itself
+    does.
+    """
+    return "owner" in entry and isinstance(entry["owner"], str | None)
+
+
 def thread_id_of(runtime: "Runtime[Context]") -> str | None:
     """Return the id under which the store keeps the data of a run's thread. Return None if the
     thread has no id.

@@ -17,10 +17,11 @@ from longtable.memory.counting.usage import CALL_FIGURES, By, Spent
 VERSION = 1
 """Version of the record. A record of another version is computed anew."""
 
-
 FIELDS = {field.name for field in fields(Spent)}
 NEEDED = {"day", "thread", "model"}
+"""Fields that each row has."""
 SUMMED = {*CALL_FIGURES, "unpriced", "cost", "charged"}
+"""Fields that are added up."""
 Row = Mapping[str, Any]
 """The fields of a `Spent` that are not empty. A report adds up the rows of all threads, so none of
 them is made a `Spent` before.
@@ -40,7 +41,7 @@ class Spending:
     @classmethod
     def of(cls, state: str, usage_key: str, spent: Iterable[Spent]) -> "Spending":
         """Return what a thread took."""
-        return cls(state, usage_key, [row_of(each) for each in spent])
+        return cls(state, usage_key, [stored_row(each) for each in spent])
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> "Spending | None":
@@ -77,7 +78,7 @@ def _is_row(row: Row) -> bool:
     )
 
 
-def row_of(spent: Spent) -> Row:
+def stored_row(spent: Spent) -> Row:
     """Return the fields that are not empty, and those of `NEEDED`."""
     return {
         name: value

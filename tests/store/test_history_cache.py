@@ -216,6 +216,20 @@ def test_an_encrypted_store_keeps_no_text_in_memory(tmp_path: Path) -> None:
             assert (cache is not None and cache.size > 0) == (key is None)
 
 
+def test_of_a_deleted_thread_nothing_stays_in_memory(url: str) -> None:
+    with open_persistence(url) as kept:
+        saver = kept.checkpointer
+        assert isinstance(saver, GuardedSaver)
+        cache: HistoryCache = getattr(saver.inner, "cache")  # noqa: B009  # savers differ
+        talk = _talk(kept, _answers())
+        for text in ("one", "two"):
+            talk.ask(text)
+        assert cache.get(("t", "")) is not None
+        talk.delete()
+        assert cache.get(("t", "")) is None
+        assert cache.size == 0
+
+
 def test_what_a_model_or_a_caller_does_to_messages_is_seen_in_no_later_turn(url: str) -> None:
     sent: list[list[str]] = []
 

@@ -287,7 +287,7 @@ class ResultStore:
         path = self.path(thread_id, handle)
         try:
             yield from read_parquet(path, offset=offset, limit=limit)
-        except duckdb.Error as error:
+        except (OSError, duckdb.Error) as error:
             if not path.exists():
                 raise ResultGoneError(handle, sql=self.meta(thread_id, handle).sql) from error
             raise PersistenceError(

@@ -131,7 +131,7 @@ class Workers:
         began = time.monotonic()
         while True:
             worker = SUPERVISOR.take(self.client, cancel)
-            if worker.greeted:
+            if worker.opened:
                 return worker
             error: LongtableError
             try:

@@ -9,6 +9,7 @@ interrupts and later kills those whose job is late or cancelled. The thread ends
 left.
 """
 
+import logging
 import os
 import threading
 import time
@@ -23,9 +24,12 @@ from longtable.tools.workers import worker_handle
 from longtable.tools.workers.runner import Cancel
 from longtable.tools.workers.worker_handle import Client, WorkerHandle
 
+_log = logging.getLogger(__name__)
+
 MOST_WORKERS = 8
 """The most jobs of one client that run at once; further jobs wait."""
 TICK_SECONDS = 0.05
+LONGEST_PAUSE_SECONDS = 5.0
 SURPLUS_SECONDS = 1.0
 """How long a worker that is one too many stays after its job. Without it, threads that ask again
 and again with a moment between two queries would start a process for each query.
@@ -53,7 +57,10 @@ class Supervisor:
         self.workers: list[WorkerHandle] = []
         self._clients: weakref.WeakSet[Client] = weakref.WeakSet()
         self._thread: threading.Thread | None = None
-        self._failed: OSError | None = None
+        self._failed: OSError | MemoryError | None = None
+        self._pause = TICK_SECONDS
+        """After how many seconds a process is tried again if the next one cannot be started."""
+        self._next_try = 0.0
 
     def leave_to_parent(self) -> None:
         """Begin anew, without a worker. Call it in a process that was just forked."""
@@ -78,8 +85,8 @@ class Supervisor:
         return [worker for worker in self.workers if worker.owner is client]
 
     def take(self, client: Client, cancel: Cancel) -> WorkerHandle:
-        """Wait for a worker that is free, and return it. If it has not been greeted yet, the caller
-        must open the database in it.
+        """Wait for a worker that is free, and return it. If it has opened no database yet, the
+        caller must open the client's in it.
 
         Raises `ConnectionWaitError` if all workers of the client stayed busy.
         """
@@ -151,7 +158,7 @@ class Supervisor:
         if self._failed is not None:
             error = self._failed
             self._failed = None
-            raise DatabaseUnavailableError(f"no worker process can be started: {error.strerror}")
+            raise DatabaseUnavailableError(f"no worker process can be started: {_why(error)}")
 
     def _free(self, client: Client) -> WorkerHandle | None:
         """Return the worker of the client that was idle for the shortest time, otherwise a spare
@@ -198,7 +205,7 @@ class Supervisor:
             min(client.waiting, MOST_WORKERS - len(self.workers_of(client))) for client in clients
         )
         owned = [worker for worker in self.workers if worker.owner is not None]
-        if all(worker.greeted for worker in owned):
+        if all(worker.opened for worker in owned):
             return waiting + 1 if owned else max(waiting, 1)
         return waiting
 
@@ -206,14 +213,17 @@ class Supervisor:
         """Return whether to start another spare. No more are started at once than there are
         processors.
         """
+        now = time.monotonic()
+        if now < self._next_try and not any(client.waiting for client in self._clients):
+            return False
         spares = self._spares()
         starting = sum(not worker.ready for worker in spares)
-        needed = self._spares_needed(time.monotonic())
+        needed = self._spares_needed(now)
         return len(spares) < needed and starting < self._most_idle
 
     def _run(self) -> None:
-        """Supervise until no process is left. If that fails, such as for lack of memory, the next
-        call begins with another thread.
+        """Supervise until no process is left. If that fails, the next call begins with another
+        thread; the workers that this one started end with it.
         """
         try:
             self._supervise()
@@ -275,19 +285,32 @@ class Supervisor:
             newest = max(clients, key=lambda one: (one.waiting > 0, one.used), default=None)
         try:
             worker = WorkerHandle(dialect=newest.dialect if newest is not None else "")
-        except OSError as error:
+        except (OSError, MemoryError) as error:
             with self._changed:
                 if any(client.waiting for client in clients):
                     self._failed = error
-                self._changed.wait(TICK_SECONDS)
+                self._wait_longer(error)
             return
         with self._changed:
             self._failed = None
+            self._pause = TICK_SECONDS
             if self._spares_needed(time.monotonic()):
                 self.workers.append(worker)
                 self._changed.notify_all()
                 return
         worker.end()
+
+    def _wait_longer(self, error: OSError | MemoryError) -> None:
+        """Let twice the time pass until the next try. Say in the log that the first one failed."""
+        if self._pause == TICK_SECONDS:
+            _log.warning("no worker process can be started: %s; it is tried again", _why(error))
+        self._next_try = time.monotonic() + self._pause
+        self._pause = min(2 * self._pause, LONGEST_PAUSE_SECONDS)
+        self._changed.wait(TICK_SECONDS)
+
+
+def _why(error: OSError | MemoryError) -> str:
+    return (error.strerror or str(error)) if isinstance(error, OSError) else "there is no memory"
 
 
 SUPERVISOR = Supervisor()

@@ -235,9 +235,9 @@ def _read_extension(code: int, data: bytes) -> object:
 
 
 def _written_column(cells: Sequence[Any]) -> object:
-    """Return a column as bytes if each of its values is one that msgpack has. Otherwise return a
-    list of a code, whether cells are None, and the cells. If all other cells have the same type and
-    this type is sent as text, the code is the type's. Otherwise the code is None.
+    """Return a column as bytes if msgpack has all of its values. Otherwise return `[code,
+    holds_none, cells]`. `code` is the place of the cells' type in `_TEXTS`, None if they are of
+    several types. `holds_none`: whether some cells are None.
     """
     try:
         return ormsgpack.packb(list(cells), option=_OPTIONS)  # most columns: no look at each cell
@@ -246,7 +246,7 @@ def _written_column(cells: Sequence[Any]) -> object:
     holds_none = type(None) in kinds
     kinds.discard(type(None))
     code = _CODES.get(next(iter(kinds))) if len(kinds) == 1 else None
-    if not code:  # 0 is int: most of its values need no text
+    if code in (None, _CODES[int]):  # most integers need no text
         return [None, holds_none, list(cells)]
     if code == _CODES[date] or (
         code == _CODES[datetime] and not any(cell is not None and cell.tzinfo for cell in cells)

@@ -74,7 +74,7 @@ class WorkerHandle:
         self._answers = cast("RawIOBase", self.process.stdout)
         self.owner: Client | None = None
         self.started = self.used = time.monotonic()
-        self.greeted = self.busy = self.killed = False
+        self.opened = self.busy = self.killed = False
         self.deadline = inf
         self.interrupted = inf
         self.number = 0
@@ -86,7 +86,7 @@ class WorkerHandle:
     def ready(self) -> bool:
         """Return whether the process has started, so that it can open a database at once."""
         try:
-            return self.greeted or bool(select.select([self._answers], [], [], 0)[0])
+            return self.opened or bool(select.select([self._answers], [], [], 0)[0])
         except (OSError, ValueError):  # a pipe on Windows, or more open files than select knows
             return True
 
@@ -108,7 +108,7 @@ class WorkerHandle:
         greeting = decode(read_frame(self._answers, most=most))
         if isinstance(greeting, LongtableError):
             raise greeting
-        self.greeted = True
+        self.opened = True
 
     def send(self, request: Request[Any]) -> None:
         """Send a job to the process. Raises `OSError` if the process has ended, `TypeError` if an
@@ -137,7 +137,7 @@ class WorkerHandle:
             self.interrupted = now
             # Never wait here: a worker that reads nothing is killed in a moment.
             with suppress(OSError, ValueError):
-                if self.greeted and select.select([], [self._requests], [], 0)[1]:
+                if self.opened and select.select([], [self._requests], [], 0)[1]:
                     write_frame(self._requests, encode([self.number, INTERRUPT, {}]))
         if now >= self.interrupted + KILL_AFTER_SECONDS:
             self.killed = True

@@ -104,3 +104,22 @@ def test_a_turn_without_an_answer_at_its_end_was_interrupted(
         assert ("This answer was interrupted" in message) == interrupted
 
     asyncio.run(work())
+
+
+@pytest.mark.parametrize("number", [0, 3])
+def test_the_text_of_an_interrupted_answer_is_markdown_at_the_end(number: int) -> None:
+    events: list[Event] = [
+        {"type": "token", "text": "one\n\n"},
+        {"type": "token", "text": "**tw"},
+        {"type": "token", "text": "o**"},
+        {"type": "token", "text": " **three**"},
+    ]
+
+    async def work() -> None:
+        (message,) = await everything(filled(events), number)
+        assert "<strong>two</strong> <strong>three</strong>" in message
+        assert 'class="tail"' not in message
+        assert message.index("<strong>three") < message.index("This answer was interrupted")
+
+    asyncio.run(work())
+    assert "<strong>two</strong> <strong>three</strong>" in body_html(events, PLACE)

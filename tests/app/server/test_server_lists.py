@@ -48,6 +48,19 @@ def test_all_pages_are_read(count: int) -> None:
     assert len(server.asked) == count // PAGE + 1
 
 
+@pytest.mark.parametrize("deleted", [IDS[:1], IDS[3:9], IDS[: 2 * PAGE]])
+def test_threads_that_are_deleted_between_two_pages_hide_no_other(deleted: list[str]) -> None:
+    server = Server(IDS)
+
+    def search(**options: Any) -> list[dict[str, Any]]:
+        page = server(**options)
+        for thread_id in deleted:
+            server.threads.pop(thread_id, None)
+        return page
+
+    assert set(all_threads(search)) == set(IDS) - set(deleted)
+
+
 def test_values_are_asked_for_many_at_a_time_and_each_once() -> None:
     server = Server(IDS)
     ahead = ThreadsAhead(server, IDS[:120])
@@ -142,18 +155,18 @@ def test_known_threads_are_those_of_the_server_whatever_happened(
 ) -> None:
     server = ChangingServer(count)
     known = KnownThreads()
-    assert known.now(server, server.count) == server.threads
+    assert known.current(server, server.count) == server.threads
     happens(server)
-    assert known.now(server, server.count) == server.threads
-    assert known.now(server, server.count) == server.threads
+    assert known.current(server, server.count) == server.threads
+    assert known.current(server, server.count) == server.threads
 
 
 def test_of_many_known_threads_only_the_newest_are_asked_for() -> None:
     server = ChangingServer(2_000)
     known = KnownThreads()
-    known.now(server, server.count)
+    known.current(server, server.count)
     server.asked.clear()
     few_changed(server)
-    known.now(server, server.count)
+    known.current(server, server.count)
     assert [asked["limit"] for asked in server.asked] == [NEWEST]
     assert server.asked[0]["sort_by"] == "updated_at"

@@ -15,7 +15,7 @@ from langgraph.store.memory import InMemoryStore
 from langgraph_sdk.client import LangGraphClient
 
 from longtable.app.server.server_lists import PAGE
-from longtable.app.server.server_threads import AEGRA_DATABASE, ServerThreads, entries_there
+from longtable.app.server.server_threads import AEGRA_DATABASE, ServerThreads, entries_of_existing
 from longtable.base.stored import SEARCH, THREADS
 from longtable.graph.listing.thread_search import LEAST_MESSAGES
 from longtable.store.records.item_values import newest_in, values_in
@@ -226,7 +226,7 @@ def test_on_aegra_the_store_of_the_runs_is_read_and_threads_are_listed(
             threads = ServerThreads(LangGraphClient(http), asyncio.get_running_loop())
             store.put(THREADS, "t2", {"title": "two"})
             store.put(THREADS, "gone", {})
-            entries = await asyncio.to_thread(entries_there, threads)
+            entries = await asyncio.to_thread(entries_of_existing, threads)
             assert entries == [("t2", {"title": "two"})]
             await asyncio.to_thread(threads.optional_store.put, ("longtable",), "key", {"value": 1})
         assert [request["limit"] for request in asked] == [PAGE, PAGE]

@@ -2,6 +2,7 @@
 
 import random
 import sqlite3
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +58,7 @@ def test_a_page_is_a_part_of_the_list_of_all(tmp_path: Path, kind: str) -> None:
             most = chance.randint(0, 9)
             page = list_threads(kept, limit=most, offset=start, **narrow)
             assert page == wanted[start : start + most]
+        assert list_threads(kept, limit=sys.maxsize, offset=1, all_owners=True) == every[1:]
 
 
 def test_a_damaged_entry_is_listed_for_operators_and_where_threads_have_no_owners(

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from longtable.base.stored import SEARCH, SEARCH_TERMS, SPENDING
+from longtable.base.stored import SEARCH, SEARCH_TERMS, SPENDING, THREADS
 from longtable.graph import (
     Context,
     Conversation,
@@ -226,3 +226,14 @@ def test_a_turn_writes_nothing_for_the_index(kept: Persistence) -> None:
     said(kept, "a", "heron")
     said(kept, "b", "heron")
     assert [kept.store.search(place, limit=1_000) for place in places] == before
+
+
+def test_a_thread_whose_entry_names_no_owner_is_found_by_its_owner_alone(kept: Persistence) -> None:
+    said(kept, "t", "zebra", owner="ann")
+    item = kept.store.get(THREADS, "t")
+    assert item is not None
+    damaged = {name: value for name, value in item.value.items() if name != "owner"}
+    kept.store.put(THREADS, "t", damaged, index=False)
+    assert [hit.thread_id for hit in search_threads(kept, "zebra", owner="ann")] == ["t"]
+    assert search_threads(kept, "zebra", owner="bob") == []
+    assert search_threads(kept, "zebra") == []

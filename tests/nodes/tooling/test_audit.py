@@ -154,7 +154,7 @@ def test_a_text_that_cost_a_worker_is_not_parsed_again(shop: Path, stopped: sign
             while (
                 not (
                     busy := [
-                        one for one in SUPERVISOR.workers_of(client) if one.busy and one.greeted
+                        one for one in SUPERVISOR.workers_of(client) if one.busy and one.opened
                     ]
                 )
                 and time.monotonic() < until

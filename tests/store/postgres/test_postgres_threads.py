@@ -12,16 +12,18 @@ from typing import Any
 
 import pytest
 from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.conformance import checkpointer_test, validate
 from langgraph.checkpoint.postgres import PostgresSaver
 from psycopg import Connection, OperationalError, errors
+from psycopg.pq import TransactionStatus
 from psycopg.rows import DictRow, dict_row
-from psycopg_pool import PoolTimeout
+from psycopg_pool import ConnectionPool, PoolTimeout
 
 from longtable.base.errors import ConfigError, PersistenceError, ThreadBusyError
 from longtable.graph import Conversation, build_graph, list_threads, open_persistence
 from longtable.graph.listing.thread_list import alist_threads
-from longtable.store.heads import Expected, Head, Key, retry_once
+from longtable.store.heads import Expected, Head, HeadMovedError, Key, retry_once
 from longtable.store.postgres.advisory_leases import AdvisoryLease
 from longtable.store.postgres.postgres_heads import PostgresHeads
 from longtable.store.postgres.store_connections import StoreOutage
@@ -409,3 +411,58 @@ def test_what_is_no_lost_connection_is_not_tried_again() -> None:
         with pytest.raises(type(error)):
             retry_once(partial(fails, error))
     assert len(calls) == 4
+
+
+def test_a_refused_write_leaves_a_clean_connection_and_no_line_in_the_log(
+    url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with open_persistence(url) as kept:
+        assert isinstance(kept.checkpointer, GuardedSaver)
+        heads = kept.checkpointer.heads
+        assert isinstance(heads, PostgresHeads)
+        graph = graph_over(kept.checkpointer)
+        graph.invoke(said("one"), CONFIG, context=CONTEXT)
+        newest = heads.checkpoint_ids("t")[0]
+        writes = [("channel", "value")]
+        stale = Expected("another", "another's", "mine")
+        config: RunnableConfig = {
+            "configurable": {**CONFIG["configurable"], "checkpoint_id": newest, "checkpoint_ns": ""}
+        }
+
+        def write() -> None:
+            with heads.writing(("t", ""), stale) as head:
+                for task in ("a", "b", "c"):
+                    head.saver.put_writes(config, writes, task)
+
+        with pytest.raises(HeadMovedError):
+            write()
+        right = Expected(newest, heads.writer(("t", "")), "mine")
+        with pytest.raises(TypeError), heads.writing(("t", ""), right):
+            raise TypeError
+        assert heads.writer(("t", "")) != "mine"
+        saver = kept.checkpointer.inner
+        assert isinstance(saver, PostgresSaver)
+        assert isinstance(saver.conn, ConnectionPool)
+        with saver.conn.connection() as connection:
+            assert connection.info.transaction_status == TransactionStatus.IDLE
+        graph.invoke(said("two"), CONFIG, context=CONTEXT)
+        assert texts(graph) == ["one", "answer to one", "two", "answer to two"]
+    assert [record for record in caplog.records if record.name.startswith("psycopg")] == []
+
+
+def test_a_delete_waits_until_a_write_of_the_thread_is_over(url: str) -> None:
+    with open_persistence(url) as kept:
+        assert isinstance(kept.checkpointer, GuardedSaver)
+        heads = kept.checkpointer.heads
+        assert isinstance(heads, PostgresHeads)
+        graph = graph_over(kept.checkpointer)
+        graph.invoke(said("one"), CONFIG, context=CONTEXT)
+        with ThreadPoolExecutor(1) as pool:
+            with heads.writing(("t", "")) as head:
+                deleting = pool.submit(kept.checkpointer.delete_thread, "t")
+                with pytest.raises(TimeoutError):
+                    deleting.result(0.3)
+                head.claim("late")
+            deleting.result(30)
+        assert heads.writer(("t", "")) is None
+        assert heads.checkpoint_ids("t") == []

@@ -283,6 +283,22 @@ def test_past_the_thread_quota_what_was_unused_longest_goes(tmp_path: Path) -> N
     assert put(store, [(1,)]) == "r5"
 
 
+def test_a_result_that_is_deleted_while_it_is_read_is_gone(
+    store: ResultStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    handle = put(store, [(1,)], sql="SELECT 1")
+    path_of = store.path
+
+    def deleted(thread_id: str, handle: str) -> Path:
+        path = path_of(thread_id, handle)
+        path.unlink()
+        return path
+
+    monkeypatch.setattr(store, "path", deleted)
+    with pytest.raises(ResultGoneError, match="SELECT 1"):
+        store.get("t", handle)
+
+
 def _size(folder: Path) -> int:
     """Return the bytes that 2,000 rows of noise are kept in."""
     store = ResultStore(folder, clock=Clock())

@@ -109,7 +109,7 @@ def busy(database: Database) -> int:
 
     def one() -> bool:
         at_work[:] = [
-            worker.process.pid for worker in handles(database) if worker.busy and worker.greeted
+            worker.process.pid for worker in handles(database) if worker.busy and worker.opened
         ]
         return bool(at_work)
 
@@ -186,7 +186,7 @@ from longtable.tools.database import Database
 from longtable.tools.workers.supervisor import SUPERVISOR
 database = Database.open(sys.argv[1], isolation="process")
 threading.Thread(target=database.run, args=(sys.argv[2],), daemon=True).start()
-while len(SUPERVISOR.workers) < 2 or not any(one.busy and one.greeted for one in SUPERVISOR.workers):
+while len(SUPERVISOR.workers) < 2 or not any(one.busy and one.opened for one in SUPERVISOR.workers):
     time.sleep(0.01)
 print(*[worker.process.pid for worker in SUPERVISOR.workers], flush=True)
 time.sleep(60)
@@ -453,7 +453,7 @@ def test_a_worker_sees_no_key_and_has_a_bound_on_its_memory(
         url(path), isolation="process", limits=QueryLimits(memory_bytes=100_000_000)
     ) as database:
         database.catalog()
-        for pid in [worker.process.pid for worker in handles(database) if worker.greeted]:
+        for pid in [worker.process.pid for worker in handles(database) if worker.opened]:
             assert b"sk-not-for-workers" not in Path(f"/proc/{pid}/environ").read_bytes()
             limits = Path(f"/proc/{pid}/limits").read_text().splitlines()
             [most] = [int(line.split()[3]) for line in limits if line.startswith("Max data size")]

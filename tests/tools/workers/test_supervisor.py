@@ -2,6 +2,7 @@
 none that outlives its caller.
 """
 
+import itertools
 import random
 import signal
 import subprocess
@@ -149,7 +150,7 @@ def test_a_database_has_at_most_eight_workers(
     place = url(make_file(tmp_path, "sqlite"))
     with Database.open(place, isolation="process", busy_seconds=0.3) as database:
         slow = [Asking(database, HEAVY["sqlite"], seconds=3) for _ in range(2)]
-        wait_for(lambda: len([one for one in handles(database) if one.greeted]) == 2)
+        wait_for(lambda: len([one for one in handles(database) if one.opened]) == 2)
         with pytest.raises(ConnectionWaitError):
             database.run("SELECT 1")
         assert number_of(databases[1]) == 1
@@ -343,13 +344,16 @@ def test_a_fork_takes_no_spare_of_its_parent(tmp_path: Path) -> None:
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
-@pytest.mark.parametrize("error", [OSError(24, "Too many open files"), MemoryError()])
+@pytest.mark.parametrize(
+    "error", [OSError(24, "Too many open files"), MemoryError(), ZeroDivisionError()]
+)
 def test_a_spare_that_cannot_be_started_fails_no_database_that_has_a_worker(
     databases: list[Database], monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
     assert number_of(databases[0]) == 0
     wait_for(lambda: len(spares()) == 1)
     errors = [error]
+    [thread] = [each for each in threading.enumerate() if each.name == "longtable-workers"]
 
     def failing(dialect: str) -> WorkerHandle:
         if errors:
@@ -361,5 +365,33 @@ def test_a_spare_that_cannot_be_started_fails_no_database_that_has_a_worker(
         spare.kill()
         SUPERVISOR.release(spare, keep=False)
     wait_for(lambda: not errors)
+    if isinstance(error, ZeroDivisionError):
+        wait_for(lambda: thread not in threading.enumerate())
     assert number_of(databases[0]) == 0
     assert number_of(databases[1]) == 1
+
+
+def test_while_no_process_can_be_started_tries_become_rarer_and_one_line_says_so(
+    databases: list[Database], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert number_of(databases[0]) == 0
+    wait_for(lambda: len(spares()) == 1)
+    tries: list[float] = []
+
+    def failing(dialect: str) -> WorkerHandle:
+        tries.append(time.monotonic())
+        raise OSError(24, "Too many open files")
+
+    monkeypatch.setattr(supervisor, "WorkerHandle", failing)
+    for spare in spares():
+        spare.kill()
+        SUPERVISOR.release(spare, keep=False)
+    wait_for(lambda: len(tries) >= 4)
+    gaps = [after - before for before, after in itertools.pairwise(tries)]
+    assert gaps[2] > gaps[0]
+    assert gaps[2] > 4 * supervisor.TICK_SECONDS * 0.9
+    assert (
+        len([record for record in caplog.records if "Too many open files" in record.message]) == 1
+    )
+    monkeypatch.undo()
+    assert number_of(databases[1]) == 1  # whoever waits is served at once
