@@ -446,6 +446,8 @@ def _most_like(words: Iterable[str], name: str) -> float:
 
 def _table_score(words: tuple[str, ...], table: Table) -> float:
     own = tuple(dict.fromkeys((*table.words, *split_name(table.name))))
+    if not own:
+        return 0.0  # a name without a letter or a digit
     joined = "".join(table.words)
     if "".join(map(lemma, words)) in (joined, lemma(joined)):
         return 1.0
@@ -464,6 +466,8 @@ def _column_score(words: tuple[str, ...], column: Column, table: Table, *, held:
     """
     lists = vocabulary().lists
     own = tuple(dict.fromkeys((*column.words, *split_name(column.name))))
+    if not own:
+        return 0.0  # a name without a letter or a digit
     compact = column.name.casefold()
     if "".join(words) == compact.replace("_", "") or abbreviates(words, compact):
         return 1.0 if len(column.words) == 1 else 0.98
@@ -475,7 +479,7 @@ def _column_score(words: tuple[str, ...], column: Column, table: Table, *, held:
         if (score := likeness(word, best)) >= 0.78:
             scores.append(score)
             stems.add(best)
-        elif max(likeness(word, name) for name in table.words) >= 0.85:
+        elif max((likeness(word, name) for name in table.words), default=0.0) >= 0.85:
             context += 1
         else:
             return 0.0

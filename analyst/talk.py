@@ -370,13 +370,10 @@ def _one(query: Query | None, heads: list[str], row: list[Any], language: str) -
     item = query.select[0] if query is not None and query.select else None
     if query is not None and len(row) == 1 and item == Agg("count") and not query.group:
         name = plain(query.base)
-        noun = (
-            f"is {number(row[0])} {_singular(name)}"
-            if row[0] == 1
-            else f"are {number(row[0])} {plural_of(query.base)}"
-        )
         return (
-            f"共有 {number(row[0])} 条 {name} 记录{filters}。" if zh else f"There {noun}{filters}."
+            f"共有 {number(row[0])} 条 {name} 记录{filters}。"
+            if zh
+            else f"There {_counted(query.base, row[0])}{filters}."
         )
     if len(row) == 1 and isinstance(item, Agg):
         value = number(row[0]) if row[0] is not None else "没有值" if zh else "not there to compute"
@@ -594,6 +591,14 @@ def plain(table: str) -> str:
 def _singular(name: str) -> str:
     words = name.split()
     return " ".join([*words[:-1], lemma(words[-1])]) if words else name
+
+
+def _counted(table: str, count: Any) -> str:
+    """Return the words for a number of rows of a table, such as "are 3 orders"."""
+    name = plain(table)
+    if any(map(str.isdigit, table)):  # a name such as sales_2023 has no plural
+        return f"is 1 row in {table}" if count == 1 else f"are {number(count)} rows in {table}"
+    return f"is 1 {_singular(name)}" if count == 1 else f"are {number(count)} {plural_of(table)}"
 
 
 def plural_of(table: str) -> str:

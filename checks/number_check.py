@@ -51,6 +51,9 @@ _FACTORS = {
 """Factors by which a figure of each kind may differ from its cell. For example, 34 % may come from
 .34 or 34, and 2 hours from 7,200 seconds or 120 minutes.
 """
+_NAME = re.compile(r"[^\W\d_]\w*\d\w*")
+"""Matches a name with a digit in SQL."""
+_JOINT = re.compile(r"_+|(?<=[^\W\d_])(?=\d)|(?<=\d)(?=[^\W\d_])")
 _SENTENCE = re.compile(r"[^\n。！？；;]+?(?:[.!?](?=\s)|[\n。！？；;]|$)")
 
 
@@ -102,10 +105,14 @@ def unsupported(
 
 
 def _labels(sources: Sequence[Source], tables: Sequence[ResultTable]) -> list[str]:
-    """Return the names of columns and rows that contain a digit."""
+    """Return the names of tables, columns and rows that contain a digit. An answer may write
+    sales_2023 and sales2023 as "sales 2023".
+    """
     labels: list[str] = []
     for source in sources:
         labels += map(str, source.columns)
+        for name in _NAME.findall(source.sql):
+            labels += (name, _JOINT.sub(" ", name))
     for table in tables:
         labels += table.names
     return [label for label in labels if re.search(r"\d", label)]

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from longtable.tools.database import Database
+from longtable.tools.toolset import database_tools
 from tests.analyst.conftest import Chat, holds
 
 ROOM = Path(__file__).parents[2] / "analyst"
@@ -207,6 +209,23 @@ def test_a_part_of_a_name_that_no_row_fits_is_a_decline_and_no_zero(
 
 def test_a_part_of_a_name_that_the_question_asks_for_may_be_in_no_row(shop: Chat) -> None:
     assert "0 tracks" in shop.ask("How many tracks of genre Jazz contain 'Over'?")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "answer"),
+    [
+        ("sales2023", "day,amount\n2023-01-01,5\n2023-01-02,6\n", "There are 2 rows in sales2023."),
+        ("q4_report", "day,amount\n2023-01-01,5\n", "There is 1 row in q4_report."),
+        ("odd", "###,amount\n1,5\n2,6\n", "There are 2 odds."),
+    ],
+)
+def test_a_file_with_a_year_in_its_name_or_a_column_without_a_letter_is_counted(
+    tmp_path: Path, name: str, text: str, answer: str
+) -> None:
+    (tmp_path / f"{name}.csv").write_text(text)
+    with Database.open(str(tmp_path / f"{name}.csv"), isolation="none") as database:
+        chat = Chat({tool.name: tool for tool in database_tools(database)})
+        assert chat.ask("How many rows are there?").startswith(answer)
 
 
 def test_no_question_of_these_stands_in_the_code_or_its_words() -> None:

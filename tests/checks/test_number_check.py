@@ -188,6 +188,15 @@ def test_names_from_the_data_claim_nothing_and_their_digits_may_be_repeated() ->
     )
 
 
+def test_the_digits_of_a_table_s_name_claim_nothing() -> None:
+    sources = [Source(["count"], [[12]], 1, "SELECT count(*) FROM sales2023, q4_report")]
+    assert (
+        flagged("There are 12 rows in sales2023, or sales 2023, and in the Q4 report.", sources)
+        == []
+    )
+    assert flagged("There are 12 rows, 412 of them new.", sources) == ["412"]
+
+
 def test_a_column_in_ten_thousands_is_read_as_such() -> None:
     assert flagged("销售额为 1.2 亿元。", table(["sales_wan"], [12_000])) == []
     assert flagged("销售额为 1.2 亿元。", table(["sales"], [12_000])) == ["1.2 亿"]

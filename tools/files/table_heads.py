@@ -13,6 +13,9 @@ HEAD_ROWS = 100
 """`FIRST_ROWS` are searched for the start of a table. Up to `HEAD_ROWS` rows of the table then show
 whether its first row holds names.
 """
+SHARE_OF_FULLEST = 0.6
+MOST_ODD = 0.02
+"""Rows much fuller than others are odd if they are at most this share of the others."""
 _RULER = re.compile(r"[-=_+|*]*[-=_]{3}[-=_+|*]*")
 """Matches a cell of a separator line, such as `-----`."""
 
@@ -21,8 +24,7 @@ def find_table(rows: Iterable[Row]) -> tuple[Row, Notes, Iterator[Row], int]:
     """Find the table in these rows. Return its column names, notes on guesses, the rows of the
     table, and the number of filled cells seen.
 
-    The table begins at the first row that fills at least 60 % as many cells as the fullest row. If
-    no cell is filled, there are no names. If the first row holds no names, each name is empty.
+    If no cell is filled, there are no names. If the first row holds no names, each name is empty.
     """
     stripped = itertools.dropwhile(
         lambda row: not any(row), (list(map(str.strip, row)) for row in rows)
@@ -34,7 +36,7 @@ def find_table(rows: Iterable[Row]) -> tuple[Row, Notes, Iterator[Row], int]:
     width = max(len(read[place]) for place in places)
     head = [read[place] + [""] * (width - len(read[place])) for place in places]
     counts = [sum(map(bool, row)) for row in head]
-    first = next(place for place, count in enumerate(counts) if count >= 0.6 * max(counts))
+    first = _first_full(counts)
     joined = _joined_header(head, first)
     notes: Notes = []
     if joined is not None:
@@ -53,6 +55,21 @@ def find_table(rows: Iterable[Row]) -> tuple[Row, Notes, Iterator[Row], int]:
         notes.append(("no_names", 1, ""))
     notes.append(("lines_left_out", first, " / ".join(map(words_of_row, head[:first]))))
     return names, notes, itertools.chain(read[start:], stripped), sum(counts)
+
+
+def _first_full(counts: Sequence[int]) -> int:
+    """Return the place of the first row that fills at least 60 % as many cells as the fullest row.
+
+    `counts`: the number of filled cells of each row. A row does not count as the fullest if hardly
+    another one comes near it: most likely a separator in one of its cells has no quotes.
+    """
+    for fullest in sorted(set(counts), reverse=True):
+        is_full = [count >= SHARE_OF_FULLEST * fullest for count in counts]
+        full = sum(is_full)
+        others = sum(count > 1 for count in counts) - full
+        if full > MOST_ODD * others and not (full == 1 and others > 1):
+            return is_full.index(True)
+    return 0
 
 
 def _joined_header(head: Sequence[Row], first: int) -> tuple[int, Row] | None:

@@ -72,6 +72,8 @@ _LETTERS = {
 }
 _KANA = re.compile(r"[\u3040-\u30ff]")
 """Matches Japanese letters. The same bytes may also be rare syllables of Korean."""
+_NO_TEXT = re.compile(r"[\x00-\x08\x0e-\x19\x1c-\x1f\x7f\ufffd]")
+"""Matches control characters, and what cannot be decoded."""
 _SIGNS = "°²³µ£€§±·×½¼¾´¨"
 """Signs that are not letters. If a sign stands just before a letter, it is more likely a letter
 that was written in another encoding.
@@ -95,13 +97,11 @@ def encoding_of(file: Path) -> str:
     with file.open("rb") as stream:
         head = stream.read(HEAD_BYTES)
     if head.startswith((b"\xff\xfe", b"\xfe\xff")) or 4 * head.count(b"\0") > len(head):
-        return _utf_16(head)
-    controls = len(re.findall(rb"[\x00-\x08\x0e-\x19\x1c-\x1f\x7f]", head))
-    if controls > MOST_CONTROL * len(head):
-        raise NoTextError(
-            f"it is no text: {controls:,} of its first {len(head):,} bytes are control characters."
-            " Save it as CSV again, or give it the ending of what it is"
-        )
+        encoding = _utf_16(head)
+        decoded = head.decode(codec_of(encoding), "replace")
+        _require_text(len(_NO_TEXT.findall(decoded)), len(decoded))
+        return encoding
+    _require_text(len(re.findall(rb"[\x00-\x08\x0e-\x19\x1c-\x1f\x7f]", head)), len(head))
     with suppress(UnicodeError), file.open(encoding="utf-8") as text:
         while text.read(1_000_000):
             pass
@@ -110,6 +110,15 @@ def encoding_of(file: Path) -> str:
     if signs.count("\ufffd") <= 3 * sum("\x7f" < sign < "\ufffd" for sign in signs):
         return BROKEN
     return _eight_bit(_sample(head))
+
+
+def _require_text(controls: int, length: int) -> None:
+    """Raise `NoTextError` if too many of the characters are control characters."""
+    if controls > MOST_CONTROL * length:
+        raise NoTextError(
+            f"it is no text: {controls:,} of its first {length:,} characters are control characters."
+            " Save it as CSV again, or give it the ending of what it is"
+        )
 
 
 def _utf_16(head: bytes) -> str:

@@ -228,6 +228,40 @@ def test_two_tables_side_by_side_have_a_note(tmp_path: Path) -> None:
     assert load(tmp_path / "t.xlsx", "SELECT 1")[1] == {"gap_in_sheet": "Sales / Employee"}
 
 
+@pytest.mark.parametrize(
+    ("columns", "broken", "rows", "place"),
+    [(5, 9, 100, 100), (2, 4, 100, 51), (2, 4, 1_000, 501), (3, 6, 4, 2), (5, 9, 10, 10)],
+)
+def test_a_line_with_more_fields_than_all_others_is_not_where_the_table_begins(
+    columns: int, broken: int, rows: int, place: int, tmp_path: Path
+) -> None:
+    lines = [",".join(f"name {number}" for number in range(columns))]
+    for row in range(1, rows + 1):
+        width = broken if row == place else columns
+        lines.append(",".join(str(7 * row + number) for number in range(width)))
+    (tmp_path / "t.csv").write_text("\n".join(lines))
+    counted, notes = load(tmp_path / "t.csv", 'SELECT count("name 1") FROM t')
+    assert counted == [(rows,)]
+    assert "lines_left_out" not in notes
+    assert "uneven_lines" in notes
+
+
+def test_a_table_of_one_row_below_its_description_is_found(tmp_path: Path) -> None:
+    text = "Report\nStation,5\n\nday,north,south,east,west\n2026-01-01,1,2,3,4\n"
+    (tmp_path / "t.csv").write_text(text)
+    rows, notes = load(tmp_path / "t.csv", "SELECT west FROM t")
+    assert rows == [(4,)]
+    assert notes["lines_left_out"] == "Report / Station, 5"
+
+
+def test_bytes_that_look_like_utf_16_are_refused_if_they_are_no_text(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_bytes(b"\x00\x01\x02\xff\xfe\x00")
+    with pytest.raises(DatabaseUnavailableError, match="it is no text"):
+        Database.open(str(tmp_path / "t.csv"), isolation="none")
+    (tmp_path / "t.csv").write_bytes("a,b\n1,客户\n".encode("utf-16"))
+    assert load(tmp_path / "t.csv", "SELECT b FROM t")[0] == [("客户",)]
+
+
 @pytest.mark.parametrize("size", [300, 5_000])
 def test_bytes_that_are_no_text_are_refused(size: int, tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_bytes(random.Random(1).randbytes(size))
