@@ -31,7 +31,8 @@ def option(variable: str) -> Any:
     the description of the key in the settings file.
     """
     help = f"{KEYS[VARIABLES[variable]].description} ({variable})"
-    return typer.Option(f"--{option_of(variable).replace('_', '-')}", help=help)
+    plain = help.replace("[", r"\[")  # [team] is no markup
+    return typer.Option(f"--{option_of(variable).replace('_', '-')}", help=plain)
 
 
 Config = Annotated[

@@ -832,6 +832,11 @@ def test_demo_is_built_once_and_asked_by_default(home: Home) -> None:
     assert "longtable demo --force" in torn.stderr
 
 
+def test_help_shows_what_is_in_square_brackets(home: Home) -> None:
+    words = home.run("chat", "--help").stdout.split()
+    assert "[team]" in words
+
+
 def test_help_imports_nothing_heavy() -> None:
     heavy = {
         "langgraph",

@@ -128,6 +128,10 @@ def _load(loading: Loading, file: Path, home: Path) -> list[str]:
         raise DatabaseUnavailableError(
             f"the file {file.name!r} cannot be loaded: {clip(first_line(error), 300)}"
         ) from error
+    except OSError as error:
+        raise DatabaseUnavailableError(
+            f"the file {file.name!r} cannot be loaded: {error.strerror or error}"
+        ) from error
     loading.notes += [] if tables else [LoadNote("empty_file", file.name, 1)]
     return tables
 

@@ -14,7 +14,7 @@ import pytest
 from langgraph.store.memory import InMemoryStore
 from langgraph_sdk.client import LangGraphClient
 
-from longtable.app.server.server_lists import PAGE
+from longtable.app.server.server_lists import NEWEST, PAGE
 from longtable.app.server.server_threads import AEGRA_DATABASE, ServerThreads, entries_of_existing
 from longtable.base.stored import SEARCH, THREADS
 from longtable.graph.listing.thread_search import LEAST_MESSAGES
@@ -229,7 +229,7 @@ def test_on_aegra_the_store_of_the_runs_is_read_and_threads_are_listed(
             entries = await asyncio.to_thread(entries_of_existing, threads)
             assert entries == [("t2", {"title": "two"})]
             await asyncio.to_thread(threads.optional_store.put, ("longtable",), "key", {"value": 1})
-        assert [request["limit"] for request in asked] == [PAGE, PAGE]
+        assert [request["limit"] for request in asked] == [NEWEST, PAGE]
         item = store.get(("longtable",), "key")
         assert item is not None
         assert item.value == {"value": 1}

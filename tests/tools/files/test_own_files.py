@@ -13,6 +13,7 @@ import pytest
 
 from longtable.base.errors import DatabaseUnavailableError
 from longtable.tools.database import Database, FileLimits
+from longtable.tools.files import text_tables
 from longtable.tools.files.text_encodings import encoding_of
 
 Rows = list[tuple[object, ...]]
@@ -260,6 +261,18 @@ def test_bytes_that_look_like_utf_16_are_refused_if_they_are_no_text(tmp_path: P
         Database.open(str(tmp_path / "t.csv"), isolation="none")
     (tmp_path / "t.csv").write_bytes("a,b\n1,客户\n".encode("utf-16"))
     assert load(tmp_path / "t.csv", "SELECT b FROM t")[0] == [("客户",)]
+
+
+def test_a_file_that_may_not_be_read_is_named_with_the_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_: Path) -> str:
+        raise PermissionError(13, "Permission denied")  # root may read all
+
+    (tmp_path / "t.csv").write_text("a,b\n1,2\n")
+    monkeypatch.setattr(text_tables, "encoding_of", refuse)
+    with pytest.raises(DatabaseUnavailableError, match=r"'t\.csv' cannot be loaded: Permission"):
+        Database.open(str(tmp_path / "t.csv"), isolation="none")
 
 
 @pytest.mark.parametrize("size", [300, 5_000])

@@ -353,7 +353,7 @@ def test_a_spare_that_cannot_be_started_fails_no_database_that_has_a_worker(
     assert number_of(databases[0]) == 0
     wait_for(lambda: len(spares()) == 1)
     errors = [error]
-    [thread] = [each for each in threading.enumerate() if each.name == "longtable-workers"]
+    [worker] = handles(databases[0])
 
     def failing(dialect: str) -> WorkerHandle:
         if errors:
@@ -366,7 +366,7 @@ def test_a_spare_that_cannot_be_started_fails_no_database_that_has_a_worker(
         SUPERVISOR.release(spare, keep=False)
     wait_for(lambda: not errors)
     if isinstance(error, ZeroDivisionError):
-        wait_for(lambda: thread not in threading.enumerate())
+        wait_for(lambda: worker.process.poll() is not None)  # it ends with the thread
     assert number_of(databases[0]) == 0
     assert number_of(databases[1]) == 1
 
