@@ -159,9 +159,11 @@ class Chat:
     def resume(self) -> None:
         """Finish an interrupted turn and tell the person so."""
         if self.runner.run(self.session.conversation.aapprovals()):
-            if self.answering:  # else the question that follows takes the place of a decision
+            if self.answering:
                 self.screen.note("approval_waits")
                 self._play(self.session.conversation.astream())
+            else:
+                self.screen.note("approval_given_up")
         elif self.runner.run(self.session.conversation.apending()):
             self.screen.note("resuming")
             self._play(self.session.conversation.astream())

@@ -43,6 +43,8 @@ if TYPE_CHECKING:
     from longtable.memory.topics.topics import Topic
     from longtable.tools.catalog import Catalog
 
+FEW_ROWS = 10
+"""An answer most likely shows all rows of a result if there are no more."""
 SHOWN_ROWS = 20
 MOST_CELL = 60
 GAUGE_CELLS = 24
@@ -161,12 +163,14 @@ def query_finished(
     event: QueryFinished, width: int, language: Language, *, rows: bool = True
 ) -> RenderableType:
     """Return how a query ended: its error, or its size and time. With `rows`, the first rows
-    follow.
+    follow; without, a hint how to see all of many.
     """
     if event["status"] == "error":
         return Text(f"  {clean_line(event['name'])}: {clean_line(event.get('error', ''))}", "red")
     count = event.get("row_count", 0)
     size = counted("rows", language, count, ms=event["ms"])
+    if count > FEW_ROWS and not rows:
+        size = f"{size} ({say('all_rows', language)})"
     parts: list[RenderableType] = [Text(f"  {size}", "dim")]
     if count and rows:
         parts.append(first_rows(event, width, language))

@@ -66,7 +66,9 @@ def test_the_next_lines_of_a_pipe_decide_and_a_message_in_their_place_rejects(ho
         "approval_ask",
     ]
     assert events[-1]["code"] == "approval_requested", "the last one still waits"
-    assert home.run("ask", QUESTION, "--thread", "t", "--approve-sql", "never").returncode == 0
+    done = home.run("ask", QUESTION, "--thread", "t", "--approve-sql", "never")
+    assert done.returncode == 0
+    assert "It is not run: this question takes its place" in " ".join(done.stdout.split())
 
 
 def test_a_command_in_place_of_the_sql_is_a_command_and_a_comment_is_sql(home: Home) -> None:

@@ -179,6 +179,13 @@ def test_one_row_is_one_row(rows: int, said: str) -> None:
     )
 
 
+@pytest.mark.parametrize(("rows", "hint"), [(10, ""), (11, " (/table shows all)")])
+def test_a_result_that_an_answer_may_show_in_part_says_how_to_see_all(rows: int, hint: str) -> None:
+    event = finished(["n"], [[n] for n in range(rows)])
+    text = drawn(render.query_finished(event, 80, "en", rows=False))
+    assert text.strip() == f"{rows} rows, 3 ms{hint}"
+
+
 def test_one_column_left_out_is_one_column() -> None:
     text = drawn(render.first_rows(finished(["a", "b"], [["x" * 40, "y" * 40]]), 60, "en"), 60)
     assert "... 1 more column: b" in text
