@@ -3,7 +3,7 @@
 import uuid
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 from starlette.responses import HTMLResponse, Response
 
@@ -184,9 +184,10 @@ def _exclude(conversation: Conversation, message_ids: Sequence[str], out: bool) 
 
 def rate(request: PageRequest) -> Response:
     """Keep whether an answer was right."""
-    score: Score = 1 if request.field("score") == "1" else -1
+    score = request.number("score", 0)
     turn = request.number("turn", 0)
-    request.stored().rate(turn, score, request.field("comment"))
+    # another number than 1 and -1 is refused there
+    request.stored().rate(turn, cast("Score", score), request.field("comment"))
     place = Part(TurnPlace(request.thread_id, "", request.language), "")
     html = template_part("rating", place, turn=turn, rating=score)
     changed = partial_html(f"rating-{turn}", "outerHTML", html)

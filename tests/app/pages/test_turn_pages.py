@@ -184,7 +184,9 @@ def test_an_answer_is_rated(browser: Browser, model: ModelServer) -> None:
     thread = browser.new_thread()
     browser.ask(thread, "Right?")
     assert "Thank you" in browser.post(f"{thread}/rate", turn="1", score="-1").text
-    assert browser.post(f"{thread}/rate", turn="5", score="1").status_code in (400, 422)
+    for turn, score in (("5", "1"), ("1", "7"), ("1", ""), ("1", "good")):
+        answer = browser.post(f"{thread}/rate", turn=turn, score=score)
+        assert answer.status_code in (400, 422), (turn, score)
     assert '"score":-1' in browser.http.get(f"{thread}/export?form=jsonl").text
     page = browser.open(thread).text
     assert re.findall(r'"score": (-?1).*?aria-pressed="(\w+)"', page) == [
