@@ -133,6 +133,23 @@ def test_a_failure_is_a_sentence_with_a_way_on(page: Page, model: ModelServer) -
     expect(page.locator(".card.failed")).to_have_count(0)
 
 
+def test_only_the_newest_turn_offers_to_go_on(page: Page, model: ModelServer) -> None:
+    held = threading.Event()
+    model.script(say("**half** of it, and then some more", hold=held), say("another answer"))
+    page.goto("/")
+    ask(page, "Tell me")
+    shows(page, ".tail", "half")
+    page.locator("#stop button").click()
+    shows(page, ".card.failed button", "Continue")
+    shows(page, ".md strong", "half")
+    held.set()
+    ask(page, "And now?")
+    shows(page, ".foot")
+    expect(page.locator(".card.failed .buttons:visible")).to_have_count(0)
+    page.reload()
+    expect(page.locator(".card.failed .buttons:visible")).to_have_count(0)
+
+
 def test_a_question_is_edited_kept_renamed_and_left_out_by_keyboard(
     page: Page, model: ModelServer
 ) -> None:
