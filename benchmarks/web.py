@@ -21,6 +21,7 @@ from pathlib import Path
 
 import httpx
 
+from benchmarks.processes import own_seconds
 from longtable.analyst.model import BuiltInAnalyst
 from longtable.graph import open_conversation
 
@@ -165,17 +166,11 @@ def opens(page: Page, path: str) -> float:
     return statistics.median(seconds)
 
 
-def processor_seconds(process: "subprocess.Popen[str]") -> float:
-    """Return the processor time that a process has used, as Linux counts it."""
-    fields = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
 def with_readers(page: Page, address: str, process: "subprocess.Popen[str]", readers: int) -> float:
     """Return the processor time of some turns that so many readers follow."""
     thread = page.open()
     page.ask(thread)
-    before = processor_seconds(process)
+    before = own_seconds(process.pid)
     for _ in range(FOLLOWED):
         page.http.post(f"{thread}/ask", data={"question": QUESTION})
         others = [threading.Thread(target=_read, args=(address, thread)) for _ in range(readers)]
@@ -183,7 +178,7 @@ def with_readers(page: Page, address: str, process: "subprocess.Popen[str]", rea
             each.start()
         for each in others:
             each.join(60)
-    return processor_seconds(process) - before
+    return own_seconds(process.pid) - before
 
 
 def _read(address: str, thread: str) -> None:

@@ -23,6 +23,7 @@ from pathlib import Path
 import duckdb
 
 from benchmarks.goals import HEAD, row
+from benchmarks.processes import children_seconds, descendants, memory_mib
 from longtable.base.errors import DatabaseError
 from longtable.tools.database import Database, Isolation, QueryLimits
 from longtable.tools.worker_backend import WorkerBackend
@@ -131,39 +132,9 @@ def after_a_kill(url: str, sql: str) -> tuple[float, float]:
     return before, statistics.median(after)
 
 
-def child_processes() -> list[int]:
-    """Return the processes that this one has started and that have not ended."""
-    return [
-        int(path.name)
-        for path in Path("/proc").iterdir()
-        if path.name.isdigit() and (fields := stat_of(path)) and fields[1] == str(os.getpid())
-    ]
-
-
-def stat_of(process: Path) -> list[str]:
-    """Return the state of a process, its parent and so on; empty if it has ended."""
-    try:
-        fields = (process / "stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return []
-    return [] if fields[0] == "Z" else fields
-
-
-def megabytes(processes: list[int]) -> float:
-    """Return the memory of processes, where what several share counts once."""
-    texts = [Path(f"/proc/{each}/smaps_rollup").read_text() for each in processes]
-    return sum(int(text.split("\nPss:")[1].split()[0]) for text in texts) / 1024
-
-
 def processor_seconds() -> float:
     """Return the processor time that this process and its workers have used."""
-    ended = os.times()
-    ticks = 0
-    for each in child_processes():
-        fields = stat_of(Path(f"/proc/{each}"))
-        ticks += sum(map(int, fields[11:13]))
-    running = ticks / os.sysconf("SC_CLK_TCK")
-    return time.process_time() + ended.children_user + ended.children_system + running
+    return time.process_time() + children_seconds(os.getpid())
 
 
 def many_rows(url: str) -> list[tuple[float, float]]:
@@ -222,14 +193,14 @@ def fifty_databases(url: str, folder: Path) -> Fifty:
             shutil.copy(path, copy)
             databases.append(stack.enter_context(Database.open(f"{kind}:///{copy}")))
         time.sleep(1)
-        opened = len(child_processes())
+        opened = len(descendants(os.getpid()))
         first = []
         for database in databases:
             wait_for_spare()
             first.append(timed(lambda: database.run(SMALL)))  # noqa: B023  # runs at once
         time.sleep(SURPLUS_SECONDS * 2)
-        processes = child_processes()
-        memory = megabytes(processes)
+        processes = descendants(os.getpid())
+        memory = memory_mib(processes)
         again = []
         for database in databases[:5]:
             assert isinstance(database.backend, WorkerBackend)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import psycopg
 
-from benchmarks.people.programs import (
+from benchmarks.processes import (
     children_seconds,
     descendants,
     memory_mib,
