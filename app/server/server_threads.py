@@ -96,8 +96,9 @@ class ServerThreads(StoredThreads):
         """
         if (aegra := sys.modules.get(AEGRA_DATABASE)) is not None:
             return _StoreOnLoop(self, aegra.db_manager.get_store())
-        if (server := sys.modules.get(LANGGRAPH_STORE)) is not None:
-            return _StoreOnLoop(self, self.wait(server.get_store()))
+        get_store = getattr(sys.modules.get(LANGGRAPH_STORE), "get_store", None)
+        if get_store is not None:
+            return _StoreOnLoop(self, self.wait(get_store()))
         return _ServerStore(self)
 
     def wait(self, call: Coroutine[Any, Any, Result]) -> Result:
