@@ -31,7 +31,7 @@ def own_seconds(pid: int) -> float:
 
 
 def children_seconds(pid: int) -> float:
-    """Return the processor time of a process's children, also of those that have ended."""
+    """Return the processor time of the running and the ended children of a process."""
     family = [pid, *descendants(pid)]
     ended = chain.from_iterable(_stat(each)[13:15] for each in family)
     return sum(map(int, ended)) / TICKS + sum(own_seconds(each) for each in family[1:])

@@ -46,8 +46,8 @@ def all_threads(search: Search, **options: Any) -> dict[str, Thread]:
 
 
 class KnownThreads:
-    """The threads of a server, kept from request to request: asked for in whole once, later only
-    for those that changed. Of each thread: its id, its metadata, and when it last changed.
+    """The threads of a server, kept from request to request. The first request reads them all, a
+    later one those that have changed. A thread has the fields of `FIELDS`.
     """
 
     def __init__(self) -> None:

@@ -21,7 +21,13 @@ from psycopg.rows import DictRow, dict_row
 from psycopg_pool import ConnectionPool, PoolTimeout
 
 from longtable.base.errors import ConfigError, PersistenceError, ThreadBusyError
-from longtable.graph import Conversation, build_graph, list_threads, open_persistence
+from longtable.graph import (
+    Conversation,
+    Persistence,
+    build_graph,
+    list_threads,
+    open_persistence,
+)
 from longtable.graph.listing.thread_list import alist_threads
 from longtable.store.heads import Expected, Head, HeadMovedError, Key, retry_once
 from longtable.store.postgres.advisory_leases import AdvisoryLease
@@ -413,13 +419,18 @@ def test_what_is_no_lost_connection_is_not_tried_again() -> None:
     assert len(calls) == 4
 
 
+def heads_of(kept: Persistence) -> PostgresHeads:
+    assert isinstance(kept.checkpointer, GuardedSaver)
+    heads = kept.checkpointer.heads
+    assert isinstance(heads, PostgresHeads)
+    return heads
+
+
 def test_a_refused_write_leaves_a_clean_connection_and_no_line_in_the_log(
     url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     with open_persistence(url) as kept:
-        assert isinstance(kept.checkpointer, GuardedSaver)
-        heads = kept.checkpointer.heads
-        assert isinstance(heads, PostgresHeads)
+        heads = heads_of(kept)
         graph = graph_over(kept.checkpointer)
         graph.invoke(said("one"), CONFIG, context=CONTEXT)
         newest = heads.checkpoint_ids("t")[0]
@@ -440,10 +451,9 @@ def test_a_refused_write_leaves_a_clean_connection_and_no_line_in_the_log(
         with pytest.raises(TypeError), heads.writing(("t", ""), right):
             raise TypeError
         assert heads.writer(("t", "")) != "mine"
-        saver = kept.checkpointer.inner
-        assert isinstance(saver, PostgresSaver)
-        assert isinstance(saver.conn, ConnectionPool)
-        with saver.conn.connection() as connection:
+        pool = heads.saver.conn
+        assert isinstance(pool, ConnectionPool)
+        with pool.connection() as connection:
             assert connection.info.transaction_status == TransactionStatus.IDLE
         graph.invoke(said("two"), CONFIG, context=CONTEXT)
         assert texts(graph) == ["one", "answer to one", "two", "answer to two"]
@@ -452,9 +462,7 @@ def test_a_refused_write_leaves_a_clean_connection_and_no_line_in_the_log(
 
 def test_a_delete_waits_until_a_write_of_the_thread_is_over(url: str) -> None:
     with open_persistence(url) as kept:
-        assert isinstance(kept.checkpointer, GuardedSaver)
-        heads = kept.checkpointer.heads
-        assert isinstance(heads, PostgresHeads)
+        heads = heads_of(kept)
         graph = graph_over(kept.checkpointer)
         graph.invoke(said("one"), CONFIG, context=CONTEXT)
         with ThreadPoolExecutor(1) as pool:
